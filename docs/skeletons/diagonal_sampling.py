@@ -89,4 +89,4 @@ class DiagonalRecord(NamedTuple):
         learn_visits(self.table, self.learned, self.work, 1.0, arrival)
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""

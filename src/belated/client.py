@@ -2,7 +2,7 @@
 
 They answer as a `Model` does: with a `Choice` or an `Outcome`.
 
-What is sent has a key of its own, and is sent again with the same key if the answer was lost: a decision is made once
+Every request has an idempotency key and is retried with the same key if its answer was lost: a decision is made once
 and a reward counts once, however often the network fails. Needs `pip install 'belated[client]'`.
 """
 
@@ -30,9 +30,9 @@ except ImportError:  # pragma: no cover - said in words
 __all__ = ["AsyncClient", "AsyncSession", "Client", "ServiceError", "Session"]
 
 AGAIN = frozenset({429, 502, 503, 504})
-"""Answers after which the same request is sent again."""
+"""HTTP statuses after which the same request is retried."""
 MOST_ITEMS = 1_000
-"""Decisions or rewards that go into one request."""
+"""Maximum number of decisions or rewards per request."""
 
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ _Received = httpx.Response | httpx.TransportError | None
 
 
 class ServiceError(BelatedError):
-    """The service rejected a request or could not be reached; `code` is the HTTP status, 0 if there was no answer."""
+    """The service rejected a request or could not be reached; `code` is the HTTP status, 0 without a response."""
 
     def __init__(self, sentence: str, code: int = 0) -> None:
         super().__init__(sentence)
@@ -50,7 +50,7 @@ class ServiceError(BelatedError):
 
 @dataclass(frozen=True)
 class Call:
-    """One request, ready to be sent any number of times."""
+    """One request, which can be sent repeatedly."""
 
     method: str
     path: str
@@ -69,7 +69,7 @@ class Call:
 
 
 class Asked(NamedTuple, Generic[T]):
-    """A call to the service: one or more requests, and how their answers are read."""
+    """A call to the service: one or more requests, and how to parse their answers."""
 
     calls: Sequence[Call]
     read: Callable[[list[Any]], T]
@@ -84,7 +84,7 @@ def _address(*path: str) -> str:
 
 
 def _post(model: str, what: str, items: Sequence[Any], read: Callable[[Any], T]) -> Asked[list[T]]:
-    """Ask for a list in parts; of a list every item has an answer."""
+    """Return the requests for a list, split into batches; every item has an answer."""
     parts = [list(items[i : i + MOST_ITEMS]) for i in range(0, len(items), MOST_ITEMS)]
     calls = [Call("POST", _address("models", model, what, "batch"), part) for part in parts]
     return Asked(calls, lambda found: [read(one) for part in found for one in part])
@@ -135,7 +135,7 @@ def _end(model: str, session: str, terminal: bool, context: Mapping[str, Any] | 
 
 
 class _Base:
-    """What both clients share: retries, and how an answer is read."""
+    """The part shared by both clients: retries, and parsing of answers."""
 
     def __init__(self, address: str, *, key: str | None = None, tries: int = 5, timeout: float = 10.0) -> None:
         self._tries = integer("tries", tries, at_least=1)
@@ -146,7 +146,7 @@ class _Base:
         raise NotImplementedError
 
     def _talk(self, asked: Asked[T]) -> Generator[dict[str, Any] | float | Done[T], _Received, None]:
-        """Yield requests to send, each of which is answered by its outcome, and seconds to wait; return the answer."""
+        """Yield requests to send, whose responses are sent back in, seconds to wait, and finally the answer."""
         found = []
         for call in asked.calls:
             request = call.options()
@@ -173,7 +173,7 @@ def _read(response: httpx.Response) -> Any:
 
 
 def _pause(attempt: int, response: _Received) -> float:
-    """Return how long to wait: as long as the service asks for, or else exponential backoff with jitter."""
+    """Return the seconds to wait: as requested by the service, or else exponential backoff with jitter."""
     asked = response.headers.get("retry-after") if isinstance(response, httpx.Response) else None
     if asked is not None and asked.isdigit():
         return float(asked) * (1 + random.random())
@@ -181,12 +181,12 @@ def _pause(attempt: int, response: _Received) -> float:
 
 
 class Session:
-    """One session, with the client that it belongs to: see `Client.session`."""
+    """One session of a client: see `Client.session`."""
 
     def __init__(self, client: Client, model: str, name: str | None) -> None:
         self._client, self.model = client, model
         self.name = uuid.uuid4().hex if name is None else name
-        """Under which its rewards can be reported later, from anywhere."""
+        """The session's name, with which its rewards can be reported later, from anywhere."""
         self._ended = False
 
     def __enter__(self) -> Self:
@@ -197,28 +197,28 @@ class Session:
             self.end()
 
     def decide(self, context: Mapping[str, Any], **options: Any) -> Choice:
-        """Ask for the next step; the options are those of the service (actions, key, active, chosen, …)."""
+        """Request the next step; the options are those of the service (actions, key, active, chosen, …)."""
         return self._client.decide(self.model, context, session=self.name, **options)
 
     def reward(self, reward: float, **options: Any) -> Outcome:
-        """Report a reward of the session, which counts at its last step; give an `event` if it may have several."""
+        """Report a reward of the session, which counts at its last step; pass an `event` if there may be several."""
         return self._client.reward(self.model, self.name, reward, **options)
 
     def end(self, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Outcome:
-        """End it: in a terminal state, or cut, in a context if one is given."""
+        """End the session: terminal, or cut (with its last `context`, if known)."""
         found = self._client.end(self.model, self.name, terminal=terminal, context=context)
         self._ended = True
         return found
 
     def cancel(self) -> Outcome:
-        """Take all of it back, and unlearn it."""
+        """Cancel the whole session, and unlearn it."""
         found = self._client.cancel(self.model, session=self.name)
         self._ended = True
         return found
 
 
 class AsyncSession:
-    """The same for asyncio: see `AsyncClient.session`."""
+    """A session for asyncio: see `AsyncClient.session`."""
 
     def __init__(self, client: AsyncClient, model: str, name: str | None) -> None:
         self._client, self.model = client, model
@@ -250,7 +250,7 @@ class AsyncSession:
 
 
 class Client(_Base):
-    """A client that waits for each answer.
+    """A synchronous client.
 
     >>> with Client("http://127.0.0.1:8080") as client:  # doctest: +SKIP
     ...     decided = client.decide("ads", {"x": 0.3, "y": 1.0})
@@ -288,38 +288,38 @@ class Client(_Base):
             return error
 
     def decide(self, model: str, context: Mapping[str, Any], **options: Any) -> Choice:
-        """Ask for a decision; the options are those of the service (actions, key, active, size, chosen, …)."""
+        """Request a decision; the options are those of the service (actions, key, active, size, chosen, …)."""
         return self._do(_decide(model, context, options))
 
     def decide_many(self, model: str, contexts: Contexts, **options: Any) -> list[Choice | ServiceError]:
-        """Ask for many decisions; one that was rejected is returned as its error."""
+        """Request many decisions; a rejected one is returned as its error."""
         return self._do(_decide_many(model, contexts, options))
 
     def feedback(self, model: str, id: str, reward: float, **options: Any) -> Outcome:  # noqa: A002
-        """Report a reward; give an `event` if a decision may have several."""
+        """Report a reward; pass an `event` if a decision may have several."""
         return self._do(_event(model, "feedback", id=id, reward=reward, **options))
 
     def feedback_many(self, model: str, rewards: Sequence[Mapping[str, Any]]) -> list[Outcome]:
-        """Report many rewards, each with `id` and `reward`; one status for each."""
+        """Report many rewards, each with `id` and `reward`; return one outcome for each."""
         return self._do(_feedback_many(model, rewards))
 
     def signal(self, model: str, id: str, signal: str, value: float = 1.0, **options: Any) -> Outcome:  # noqa: A002
-        """Report a signal, which may announce a reward and is none."""
+        """Report a signal, which may precede a reward."""
         return self._do(_event(model, "signal", id=id, signal=signal, value=value, **options))
 
     def activate(self, model: str, id: str) -> Outcome:  # noqa: A002
-        """Let a decision made with `active=False` count from now on."""
+        """Activate a decision made with `active=False`: it counts from now on."""
         return self._do(_event(model, "activate", id=id))
 
     def cancel(self, model: str, id: str = "", *, session: str | None = None) -> Outcome:  # noqa: A002
-        """Take a decision back, or a whole session, and unlearn it."""
+        """Cancel a decision or a whole session, and unlearn it."""
         return self._do(_event(model, "cancel", id=id, session=session))
 
     def session(self, model: str, name: str | None = None) -> Session:
-        """Return a session, a new one or that of a `name`, for a block of steps.
+        """Return a session, new or by `name`, as a context manager for its steps.
 
-        When the block ends it is cut, unless it was ended. After an error in the block it stays open, since another
-        process may go on with it; the service ends it when it has been idle for too long.
+        At the end of the block the session is cut, unless it has already ended. After an error in the block it stays
+        open, since another process may continue it; the service ends idle sessions.
 
         >>> with Client("http://127.0.0.1:8080") as client, client.session("checkout") as visit:  # doctest: +SKIP
         ...     visit.decide({"page": "home"}).action
@@ -329,30 +329,30 @@ class Client(_Base):
         return Session(self, model, name)
 
     def reward(self, model: str, session: str, reward: float, **options: Any) -> Outcome:
-        """Report a reward of a session; give an `event` if it may have several."""
+        """Report a reward of a session; pass an `event` if there may be several."""
         return self._do(_event(model, "feedback", session=session, reward=reward, **options))
 
     def end(
         self, model: str, session: str, *, terminal: bool = False, context: Mapping[str, Any] | None = None
     ) -> Outcome:
-        """End a session: in a terminal state, or cut, in a context if one is given."""
+        """End a session: terminal, or cut (with its last `context`, if known)."""
         return self._do(_end(model, session, terminal, context))
 
     def look_up(self, model: str, session: str) -> dict[str, Any]:
-        """Return all that is known of a session."""
+        """Return everything known about a session."""
         return self._do(_get("models", model, "sessions", session))
 
     def decision(self, id: str) -> dict[str, Any]:  # noqa: A002
-        """Return all that is known of a decision."""
+        """Return everything known about a decision."""
         return self._do(_get("decisions", id))
 
     def model(self, name: str) -> dict[str, Any]:
-        """Return the settings, the figures and the alarms of a model."""
+        """Return the settings, statistics and alarms of a model."""
         return self._do(_get("models", name))
 
 
 class AsyncClient(_Base):
-    """The same for asyncio: every method of `Client`, to be awaited."""
+    """A client for asyncio: every method of `Client`, to be awaited."""
 
     def _connect(self, options: dict[str, Any]) -> None:
         self._http = httpx.AsyncClient(**options)
@@ -405,7 +405,7 @@ class AsyncClient(_Base):
         return await self._do(_event(model, "cancel", id=id, session=session))
 
     def session(self, model: str, name: str | None = None) -> AsyncSession:
-        """Return a session for a block: `async with client.session("checkout") as visit`."""
+        """Return a session as a context manager: `async with client.session("checkout") as visit`."""
         return AsyncSession(self, model, name)
 
     async def reward(self, model: str, session: str, reward: float, **options: Any) -> Outcome:

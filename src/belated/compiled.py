@@ -1,9 +1,10 @@
-"""What a compiled agent of your own is made of.
+"""The building blocks of your own compiled agents.
 
-Its settings derive from `CompiledSettings` and return a `Record`, a `NamedTuple` of arrays with the methods `plan`,
-`learn` and `settle`. Functions that these call are a `kernel`, a small sum of products is `fast_sums`, and `inlined`
-puts a body in the place of its call. An agent on regressions derives from `RegressionSettings` and shares `sweep` and
-`learn_visits`; a `WeightRule` lets it play simulators, too. The how-to on agents has a skeleton to copy.
+An agent's settings derive from `CompiledSettings` and return a `Record`, a `NamedTuple` of arrays with the methods
+`plan`, `learn` and `settle`. The functions that these call are decorated with `kernel`, small sums of products with
+`fast_sums`, and `inlined` replaces a call by the function's body. An agent on regressions derives from
+`RegressionSettings` and shares `sweep` and `learn_visits`; a `WeightRule` lets it play in simulators, too. The how-to
+on agents has a skeleton to copy.
 """
 
 from belated._kernels.jit import fast_sums, inlined, kernel

@@ -14,7 +14,7 @@ class InvalidInputError(BelatedError, ValueError):
 
 
 class UnknownNameError(BelatedError, LookupError):
-    """A name that is not in the list of known ones; the message suggests the nearest."""
+    """A name is unknown; the message lists the valid ones or suggests the nearest."""
 
 
 class DamagedFileError(BelatedError):
@@ -22,4 +22,4 @@ class DamagedFileError(BelatedError):
 
 
 class MissingExtraError(BelatedError):
-    """Something needs a package that an extra of the library brings, and that is not installed."""
+    """An optional dependency is not installed; the message names the extra that provides it."""

@@ -41,7 +41,7 @@ _CHUNK_NUMBERS = 50_000_000 // 8  # bootstrap means held at once: 50 MB of doubl
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over seeds and its interval; `low` and `high` are nan when there is one seed only.
+    """A mean over seeds and its interval; `low` and `high` are nan with a single seed.
 
     >>> print(Estimate(11.53, 11.4, 11.66, level=0.95, seeds=10))
     11.53 [11.40, 11.66]
@@ -81,8 +81,8 @@ class Band:
 def bootstrap(samples: npt.ArrayLike, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> Band:
     """Return the mean of `samples`, shape (seeds, ...), over seeds with expanded percentile intervals.
 
-    Whole seeds are resampled, the same ones for every column, so a seed's curve stays in one piece. The interval always
-    contains the mean; with one seed `low` and `high` are nan.
+    Whole seeds are resampled, the same ones for every column, so curves stay intact. The interval always contains the
+    mean; with one seed `low` and `high` are nan.
 
     >>> band = bootstrap([[1.0, 5.0], [3.0, 5.0]])
     >>> band.value.tolist(), band.low.tolist(), band.high.tolist()
@@ -96,7 +96,7 @@ def bootstrap(samples: npt.ArrayLike, *, level: float = 0.95, resamples: int = 2
     resamples = integer("resamples", resamples, at_least=100)
     rng = stream(seed, "bootstrap")
 
-    # Measured from the first seed, a column without spread has an interval of width exactly zero.
+    # Relative to the first seed, a column without spread has an interval of width exactly zero.
     offsets = (table - table[0]).reshape(seeds, -1)
     centre = offsets.mean(axis=0)
     value = table[0] + centre.reshape(shape)
@@ -169,7 +169,7 @@ def statistic_interval(
 
 
 def _resampling_weights(rng: np.random.Generator, resamples: int, seeds: int) -> Floats:
-    """Return the share of each seed in each resample, shape (seeds, resamples)."""
+    """Return the fraction of each seed in each resample, shape (seeds, resamples)."""
     draws = rng.integers(seeds, size=(resamples, seeds))
     cells = draws + seeds * np.arange(resamples)[:, None]
     counts = np.bincount(cells.ravel(), minlength=resamples * seeds).reshape(resamples, seeds)
@@ -177,7 +177,7 @@ def _resampling_weights(rng: np.random.Generator, resamples: int, seeds: int) ->
 
 
 def expanded_tail(level: float, seeds: int, groups: int = 1) -> float:
-    """Return α'/2, the probability left out on each side, if spreads are known from `groups` times `seeds` samples."""
+    """Return α'/2, the tail probability on each side, if spreads are estimated from `groups` times `seeds` samples."""
     student = scipy.special.stdtrit(groups * (seeds - 1), (1 + level) / 2)
     return float(scipy.special.ndtr(-math.sqrt(seeds / (seeds - 1)) * student))
 
@@ -216,7 +216,7 @@ _ROUNDING = 1e-9  # relative differences below this are rounding
 def gaps(optimal: npt.ArrayLike, value: npt.ArrayLike) -> Floats:
     """Return the regret V* - V^π of each episode, in the shape of `value`; `optimal` is broadcast to it.
 
-    Raises InvalidInputError if a gap is below zero by more than rounding: no exact value beats the optimum.
+    Raises InvalidInputError if a gap is negative by more than rounding: no exact value exceeds the optimum.
 
     >>> gaps(3.0, [1.0, 2.5, 3.0]).tolist()
     [2.0, 0.5, 0.0]
@@ -301,10 +301,10 @@ def upon_convergence(values: npt.ArrayLike, fraction: float = 0.1) -> Convergenc
 
 
 def episodes_to_best(values: npt.ArrayLike, window: int = 50, share: float = 0.99) -> int:
-    """Return after how many episodes the moving average first reaches `share` of its own maximum.
+    """Return the number of episodes until the moving average first reaches the fraction `share` of its maximum.
 
-    The average is that of the mean over seeds in the trailing `window` episodes (all of them if there are fewer). Its
-    maximum must not be negative, since a share of it would lie above it.
+    The average is over seeds and the trailing `window` episodes (all of them if there are fewer). Its maximum must not
+    be negative, since a fraction of it would exceed it.
 
     >>> episodes_to_best([[0.0, 0.0, 10.0, 10.0, 10.0]], window=2)
     4
@@ -321,7 +321,7 @@ def episodes_to_best(values: npt.ArrayLike, window: int = 50, share: float = 0.9
 
 
 def first_reaching(values: npt.ArrayLike, threshold: float, window: int = 50) -> int | None:
-    """Return after how many episodes the moving average reaches `threshold`, None if it never does.
+    """Return the number of episodes until the moving average reaches `threshold`; None if it never does.
 
     >>> first_reaching([[0.0, 0.0, 10.0, 10.0, 10.0]], 5.0, window=2)
     3
@@ -338,7 +338,7 @@ def _moving_average(values: npt.ArrayLike, window: int) -> tuple[Floats, int]:
     """Return the trailing averages of the mean over seeds, and the window; the first average ends at that episode."""
     mean = seed_curves("values", values).mean(axis=0)
     width = min(integer("window", window, at_least=1), mean.size)
-    # Running sums of deviations stay small, and so does the rounding of their differences.
+    # Running sums of deviations stay small, which limits the rounding errors of their differences.
     centre = mean.mean()
     sums = np.concatenate(([0.0], np.cumsum(mean - centre)))
     return centre + (sums[width:] - sums[:-width]) / width, width
@@ -446,7 +446,7 @@ def _resampled(tables: list[Floats], statistic: Callable[[list[Floats]], Floats]
 
 
 def _ends(found: Floats, level: float, shape: tuple[int, ...]) -> tuple[float, Floats]:
-    """Return the checked level and both ends of the interval; nan for a single run."""
+    """Return the checked level and both bounds of the interval; nan for a single run."""
     level, (runs, tasks) = real("level", level, above=0, below=1), shape
     if runs == 1:
         return level, np.full((2, *found.shape[1:]), np.nan)

@@ -67,7 +67,7 @@ def size(name: str, value: Any) -> int:
 
 
 def level(value: Any) -> float:
-    """Return δ, the probability that a bound fails."""
+    """Validate δ, the probability that a bound fails."""
     return real("delta", value, above=0.0, below=1.0)
 
 
@@ -87,7 +87,7 @@ def tail(delay: Any) -> SubExponential:
 
 
 class ConservativeSettingsWarning(UserWarning):
-    """The settings of the theorems hold for every problem, so they explore far more than yours needs."""
+    """The theorems' settings cover every problem, so they explore far more than most problems need."""
 
 
 def accepted(problem: Any) -> tuple[int, int]:
@@ -124,10 +124,10 @@ def rounds(delta: float, horizon: int, episodes: int) -> int:
     From Lemma "Optimism": a draw is optimistic with probability at least 1/64, so that all M miss with
     probability (63/64)^M <= δ/(4HK), for each of the HK steps. Rounding up is ours.
 
-    The proof takes the chance 1/64 for all pairs (s, a) at once, which a single draw does not have when d is
-    large: one φᵀw for each pair, not one normal variable, must be large enough. The number is right all the
-    same for any finite problem of ordinary size. For one pair the chance is P(N(0, 1) >= 1) = 0.159, and a union
-    over S·A pairs needs S·A·0.841^M <= δ/(4HK), which M meets whenever S·A <= (4HK/δ)^9.9.
+    The proof uses the probability 1/64 for all pairs (s, a) at once, which a single draw does not have when d is large:
+    φᵀw must be large enough for each pair, not one normal variable. The number is nevertheless right for any finite
+    problem of ordinary size. For one pair the probability is P(N(0, 1) >= 1) = 0.159, and a union over S·A pairs needs
+    S·A·0.841^M <= δ/(4HK), which M satisfies whenever S·A <= (4HK/δ)^9.9.
 
     >>> rounds(0.05, horizon=5, episodes=1000)
     820
@@ -155,8 +155,8 @@ def concentration(dimension: int, horizon: int, episodes: int, draws: int, delta
 
     Lemmas "Concentration of R2", for exact draws (`width` = ν) and for chains (`width` = √γ); they differ in
     nothing else. This is the printed formula. The proof ends with a union over H and K that log(2/δ) does not show.
-    It is covered by what the proof gives away: a value in [0, H] is H/2-sub-Gaussian, not H-, and the mesh of
-    the net of values is √K times finer than needed.
+    It is covered by slack in the proof: a value in [0, H] is H/2-sub-Gaussian, not H-, and the mesh of the net of
+    values is √K times finer than needed.
     """
     d, h, k, m = dimension, horizon, episodes, draws
     norm = weight_bound(d, h, k, m, delta, width)
@@ -179,7 +179,7 @@ class FixedPoint:
 
     @property
     def iterations(self) -> int:
-        """How many times F was applied."""
+        """Number of times F was applied."""
         return len(self.iterates) - 1
 
 
@@ -192,9 +192,9 @@ def psvi_concentration(dimension: int, horizon: int, episodes: int, delta: float
         ν = C_{δ/4},  C_{δ/4} = F(ν) = √(8H²[... + dM log(1 + 2√(8K³) W(ν)/H) + ...]) + 2√d H,
         W(ν) = C_{H,d,K,M,δ/4} = 2H√(dK) + ν(√(2d) + √(2 log(4M/δ)))
 
-    The paper leaves it there, since ν is inside a logarithm; solving it is ours. F is positive at 0,
-    increasing and concave, and grows more slowly than ν. So it meets the diagonal once, and the iterates from
-    0 increase to that point. Its slope there is about 1/(2 log(...)): each iteration gains more than a digit.
+    The paper leaves it implicit, since ν is inside a logarithm; the solution is ours. F is positive at 0, increasing
+    and concave, and grows more slowly than ν. So it meets the diagonal once, and the iterates from 0 increase to that
+    point. Its slope there is about 1/(2 log(...)): each iteration gains more than a digit.
 
     >>> found = psvi_concentration(5, horizon=5, episodes=1000, delta=0.05)
     >>> round(found.value), found.iterations
@@ -253,20 +253,20 @@ def _beta(dimension: int, horizon: int, episodes: int, delta: float, width: floa
 def draw_deviation(
     dimension: int, horizon: int, episodes: int, draws: int, delta: float, width: float, net: float
 ) -> float:
-    """Return √(2w² log(16 C_d HMK/δ)), the bound on R1: how far the farthest of M draws is from the mean."""
+    """Return √(2w² log(16 C_d HMK/δ)), the bound on R1: the maximum distance of M draws from the mean."""
     radius = net * (width * math.sqrt(2 * math.log(16 / delta)) + horizon * math.sqrt(dimension))
     log_net = dimension * math.log1p(radius * float(episodes) ** 3)
     return width * math.sqrt(2 * (math.log(16 * horizon * draws * episodes / delta) + log_net))
 
 
 def delay_bound(delay: DelayDistribution, episodes: int, delta: float) -> float:
-    """Return E[τ] + D_{τ,K,δ}, which no delay of K episodes exceeds, with probability 1 - δ.
+    """Return E[τ] + D_{τ,K,δ}, which with probability 1 - δ none of K delays exceeds.
 
     D_{τ,K,δ} = max{√(2v² L), 2bL} with L = log(3K/(2δ))   (Lemma "Sub-exponential tail bound")
 
-    The paper prints the minimum of the two. That is a slip: a distribution bounded in [0, n] has b = 0, for which
-    the minimum says that no delay exceeds the mean. The maximum is what the tail min{exp(-t²/2v²), exp(-t/2b)},
-    whichever applies at t, gives.
+    The paper prints the minimum of the two, which is a typo: a distribution bounded in [0, n] has b = 0, for which the
+    minimum would say that no delay exceeds the mean. The maximum follows from the tail min{exp(-t²/2v²), exp(-t/2b)},
+    whichever applies at t.
     """
     parameters, log = tail(delay), _log_term(episodes, delta)
     return delay.mean + max(parameters.v * math.sqrt(2 * log), 2 * parameters.b * log)
@@ -277,13 +277,13 @@ def _log_term(episodes: int, delta: float) -> float:
 
 
 def missing_bound(delay: DelayDistribution, episodes: int, delta: float) -> float:
-    """Return a bound on max_k U_k, the most feedback in flight at once, that holds with probability 1 - δ.
+    """Return a bound on max_k U_k, the maximum amount of feedback in flight, that holds with probability 1 - δ.
 
     U_k = Σ_{s <= k} 1{s + τ_s > k} <= E[τ] + 2√(2E[τ]L) + (4/3)L with L = log(3K/(2δ))
 
     The last lemma of Appendix D, "Delayed feedback". U_k is a sum of independent indicators with expectation at most
-    E[τ], so this is Bernstein's inequality, twice over: of the delay only its mean counts. Without delay nothing is in
-    flight, and 0 is returned.
+    E[τ], so this is Bernstein's inequality, applied twice: only the mean of the delay matters. Without delay nothing is
+    in flight, and 0 is returned.
     """
     tail(delay)
     log = _log_term(episodes, delta)
@@ -295,9 +295,9 @@ def missing_bound(delay: DelayDistribution, episodes: int, delta: float) -> floa
 def delay_term(delay: DelayDistribution, horizon: int, episodes: int, delta: float) -> float:
     """Return D_{τ,δ,H,K} = 1 + 2E[τ] + 2√(2E[τ]L) + (4/3)L + D_{τ,K,δ/(16H)} with L = log(24KH/δ).
 
-    Lemma "Bounding the delayed error": 1 + max U_k + max τ_k, each bounded at the level δ/(16H). It bounds what
-    (Ω_k)⁻¹ has more than the inverse of the full matrix, which is nothing without delay: 0 is returned then, where the
-    printed formula would leave 1 + (4/3)L.
+    Lemma "Bounding the delayed error": 1 + max U_k + max τ_k, each bounded at the level δ/(16H). It bounds the excess
+    of (Ω_k)⁻¹ over the inverse of the full matrix, which is zero without delay: 0 is returned then, where the printed
+    formula would give 1 + (4/3)L.
     """
     share = level(delta) / (16 * size("horizon", horizon))
     late = missing_bound(delay, episodes, share) + delay_bound(delay, episodes, share)
@@ -339,8 +339,8 @@ def error_parts(
 def temperature(dimension: int, horizon: int, episodes: int, delta: float) -> float:
     """Return γ = 16 C²_{δ/4} of Theorem 2.
 
-    16 because the covariance of a chain may be as small as γ/4 times Ω⁻¹, and half of its width must suffice for
-    the error of the mean; the other half is for what the chain still remembers of its start.
+    16 because the covariance of a chain may be as small as γ/4 times Ω⁻¹, and half of its width must cover the error of
+    the mean; the other half covers the remaining influence of the chain's start.
     """
     return (LPSVI_RATIO * lpsvi_concentration(dimension, horizon, episodes, delta).value) ** 2
 
@@ -389,11 +389,11 @@ class ChainLength:
     """The three terms of which N_k is the maximum."""
 
     optimism: float
-    """Enough to forget the start, for optimism: log(32H²(K + 1)dk/γ + 1)/(2ρ)."""
+    """Steps to forget the start, for optimism: log(32H²(K + 1)dk/γ + 1)/(2ρ)."""
     spread: float
-    """Enough for half the stationary covariance: log 2/(2ρ)."""
+    """Steps to reach half the stationary covariance: log 2/(2ρ)."""
     accuracy: float
-    """Enough to bring the mean within 1/(2K³) of ŵ: log(4HK³√(dK))/ρ."""
+    """Steps to bring the mean within 1/(2K³) of ŵ: log(4HK³√(dK))/ρ."""
 
     @property
     def steps(self) -> int:
@@ -430,9 +430,9 @@ class RegretBound:
     learning: float
     """The error without delay: βH√(2dK log((d + K)/d))."""
     delay: float
-    """What delay adds: βdH D_{τ,δ,H,K} log((d + K)/d)."""
+    """The additional error due to delay: βdH D_{τ,δ,H,K} log((d + K)/d)."""
     net: float
-    """What the nets leave over: H/K²."""
+    """The discretisation error of the nets: H/K²."""
 
     @property
     def total(self) -> float:
@@ -446,8 +446,8 @@ def psvi_regret_bound(
 
     R <= √(2H³K log(8/δ)) + βH√(2dK log((d + K)/d)) + βdH D_{τ,δ,H,K} log((d + K)/d) + H/K²
 
-    This is the last line of the proof before its constants disappear into c√(d³H³Tι) + c'd²H²E[τ]ι + c''ι, with β
-    of `psvi_beta`. In the first term, |ζ| <= 2H is read as a range of length 2H, for which the constant is right.
+    This is the last line of the proof before its constants are absorbed into c√(d³H³Tι) + c'd²H²E[τ]ι + c''ι, with β of
+    `psvi_beta`. In the first term, |ζ| <= 2H is read as a range of length 2H, for which the constant is right.
     """
     return _chain(psvi_beta(dimension, horizon, episodes, delta), dimension, horizon, episodes, delta, delay)
 
@@ -462,9 +462,9 @@ def lpsvi_regret_bound(
 def expected_regret_bound(dimension: int, horizon: int, episodes: int, delay: DelayDistribution) -> float:
     """Return the bound of Corollary 1 on the expected regret of Delayed-PSVI: A + 1, A that of Theorem 1 at δ = 1/(HK).
 
-    Regret is at most A but for a chance of 1/(HK), and never more than HK, which adds at most 1. The expectation is
-    over data and draws, for a fixed problem; that over problems drawn from a prior (Bayesian regret) is no larger.
-    With the settings of Theorem 1 for that δ.
+    Regret exceeds A with probability at most 1/(HK), and never exceeds HK, which adds at most 1. The expectation is
+    over data and draws, for a fixed problem; the Bayesian regret, over problems drawn from a prior, is no larger. The
+    settings are those of Theorem 1 for that δ.
 
     >>> from belated import Poisson
     >>> theirs = psvi_regret_bound(5, 5, 1000, delta=1 / 5000, delay=Poisson(50))
@@ -476,12 +476,12 @@ def expected_regret_bound(dimension: int, horizon: int, episodes: int, delay: De
 
 
 class ArbitraryDelayBound(NamedTuple):
-    """The order of regret under any independent delays: no constants and no logarithms, so not a number to compare."""
+    """The order of regret under arbitrary independent delays, without constants and logarithms: not a bound."""
 
     q: float
-    """The share of feedback that is waited for."""
+    """The fraction of feedback that is waited for."""
     quantile: int
-    """d_τ(q): no more than 1 - q of the delays are longer."""
+    """d_τ(q), the q-quantile of the delays."""
     learning: float
     """√(d³H³T)/q."""
     delay: float
@@ -497,9 +497,9 @@ def arbitrary_delay_bound(
 ) -> ArbitraryDelayBound:
     """Return √(d³H³T)/q + dH² d_τ(q), the order that the paper states for delays of any distribution, T = HK.
 
-    d_τ(q) is the `q`-quantile of the delay; without `q`, that of least sum is taken, found among 10 000 levels. The
-    paper gives the order alone, for a variant that switches policies rarely, and neither constants nor proof. It needs
-    no mean of the delay, which Theorems 1 and 2 do.
+    d_τ(q) is the `q`-quantile of the delay; without `q`, the one that minimises the sum is used, out of 10 000 levels.
+    The paper gives only the order, for a variant that switches policies rarely, and neither constants nor a proof.
+    Unlike Theorems 1 and 2 it does not need a finite mean delay.
 
     >>> from belated import Pareto
     >>> found = arbitrary_delay_bound(10, 20, 5000, Pareto(shape=1, scale=500))
@@ -518,7 +518,7 @@ def arbitrary_delay_bound(
         levels = np.array([real("q", q, above=0.0, at_most=1.0)])
         waits = distribution.quantiles(levels)
         if waits[0] >= NEVER:
-            raise refuse("q", q, f"a share of feedback that {distribution.label} lets arrive in the end")
+            raise refuse("q", q, f"a fraction of feedback that arrives eventually under {distribution.label}")
     learning = math.sqrt(float(d) ** 3 * float(h) ** 4 * k) / levels
     late = d * float(h) ** 2 * waits
     best = int(np.argmin(learning + late))
@@ -555,8 +555,8 @@ def bandit_regret_bound(
 
     The paper states the order √(d³Tι) + d²E[τ]ι + ι (Corollary "Delayed posterior sampling for linear bandits") and
     gives neither constants nor proof. The constants are ours: the proof of Theorem 1 with H = 1. There is no next
-    value, so nothing must be covered and the definition of the width is not circular; B-sub-Gaussian noise takes
-    the place of the values in the self-normalised bound, and ‖θ‖ <= √d is kept from the linear MDP:
+    value, so nothing must be covered and the definition of the width is not circular; B-sub-Gaussian noise replaces the
+    values in the self-normalised bound, and ‖θ‖ <= √d is the assumption of the linear MDP:
 
         ν = C_{δ/4} of `bandit_concentration`,  β = √(2ν² log(16 C_d MT/δ)) + C_{δ/8},
         R <= β√(2dT log((d + T)/d)) + βd D_{τ,δ,1,T} log((d + T)/d) + 1/T²
@@ -596,7 +596,7 @@ class Bounds:
     max_delay: float
     """Bound on the longest of K delays, at level δ."""
     max_missing: float
-    """Bound on the most feedback in flight at once, at level δ."""
+    """Bound on the maximum amount of feedback in flight, at level δ."""
     delay_term: float
     """D_{τ,δ,H,K}."""
     potential: float
@@ -616,7 +616,7 @@ class Bounds:
     """β of Theorem 2."""
     lpsvi_regret: RegretBound
     bandit_regret: RegretBound
-    """Of a linear bandit of K pulls whose noise is 1-sub-Gaussian."""
+    """Regret bound of a linear bandit with K pulls and 1-sub-Gaussian noise."""
 
     @property
     def worst_regret(self) -> int:
@@ -635,7 +635,7 @@ class Bounds:
             Row("v", "sub-exponential parameter of the delay", tails.v),
             Row("b", "sub-exponential parameter of the delay", tails.b),
             Row("max τ", "longest delay", self.max_delay),
-            Row("max U", "most feedback in flight at once", self.max_missing),
+            Row("max U", "maximum feedback in flight", self.max_missing),
             Row("D", "delay term of the regret", self.delay_term),
             Row("M", "draws per step", self.rounds),
             Row("ν", "width of the draws, Delayed-PSVI", self.concentration.value),
@@ -657,7 +657,7 @@ class Bounds:
             Row("β_L", "error of action values over ‖φ‖, Delayed-LPSVI", self.langevin_beta),
             Row("R₂", "regret bound of Delayed-LPSVI", lpsvi.total),
             Row("R₂ (τ)", "its part due to delay", lpsvi.delay),
-            Row("R_b", "regret bound of a linear bandit of K pulls, noise 1", self.bandit_regret.total),
+            Row("R_b", "regret bound of a linear bandit, K pulls, noise 1", self.bandit_regret.total),
             Row("HK", "maximum regret", self.worst_regret),
         ]
 

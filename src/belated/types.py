@@ -38,8 +38,8 @@ Ints = npt.NDArray[np.int64]
 #: Compiled agents count episodes in 64 bits.
 LAST_EPISODE = int(np.iinfo(np.int64).max)
 
-#: What a trajectory can bring: states with their rewards, states whose rewards come later, rewards of earlier states,
-#: or a signal, which comes before a reward and is none.
+#: What a trajectory can contain: states with rewards, states whose rewards arrive later, rewards of earlier states, or
+#: a signal that precedes a reward.
 PARTS = ("all", "states", "rewards", "signal")
 
 
@@ -84,7 +84,7 @@ class JointFeatureMap(FeatureMap, Protocol):
 
 
 class Dynamics(NamedTuple):
-    """How states follow one another, where that is known beforehand."""
+    """The dynamics, if they are known in advance."""
 
     transitions: Floats
     """P(s' | s, a), shape (T, S, A, R) with T = 1 or H: only the first R states can be reached."""
@@ -93,7 +93,7 @@ class Dynamics(NamedTuple):
 
 
 class Problem:
-    """All that an agent knows before it starts: a `TableProblem` or a `SimulatorProblem`. Rewards are never known."""
+    """All that an agent knows in advance: a `TableProblem` or a `SimulatorProblem`. Rewards are never known."""
 
     horizon: int
     """Steps per episode, H."""
@@ -102,9 +102,9 @@ class Problem:
     homogeneous: bool
     """Whether transitions and rewards are known to be the same at every step."""
     reward_range: tuple[float, float]
-    """Minimum and maximum of one reward; (-inf, inf) if unknown. Rewards outside are refused."""
+    """Minimum and maximum of one reward; (-inf, inf) if unknown. Rewards outside are rejected."""
     discount: float
-    """γ: a reward of step h counts γ^h times; 1, as usual, where all count alike."""
+    """γ: the reward of step h is weighted by γ^h; usually 1."""
     dimension: int
     """Dimension of φ(s, a), d."""
 
@@ -123,7 +123,7 @@ class TableProblem(Problem):
     """φ(s, a), shape (states, actions, d)."""
     horizon: int
     dynamics: Dynamics | None = None
-    """None, as usual, where the dynamics have to be learned."""
+    """None, as usual, if the dynamics must be learned."""
     _: KW_ONLY
     homogeneous: bool = False
     reward_range: tuple[float, float] = (0.0, 1.0)
@@ -159,9 +159,9 @@ class TableProblem(Problem):
 
 @dataclass(frozen=True, eq=False)
 class SimulatorProblem(Problem):
-    """A problem that can only be reset and stepped: observations become features.
+    """A problem that can only be reset and stepped; observations are mapped to features.
 
-    The simulator cuts an episode after H steps, which is not the same as a terminal state.
+    The simulator truncates an episode after H steps, which is not a terminal state.
     """
 
     features: FeatureMap
@@ -172,7 +172,7 @@ class SimulatorProblem(Problem):
     reward_range: tuple[float, float] = (0.0, 1.0)
     discount: float = 1.0
     learned_range: bool = False
-    """Whether `reward_range` is only that of rewards seen so far: others are learned, too, and widen it."""
+    """Whether `reward_range` is only that of the rewards seen so far: rewards outside are accepted and widen it."""
     dimension: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ def _range(name: str, value: Any) -> tuple[float, float]:
 
 
 def _check_rewards(name: str, rewards: Floats, problem: Problem) -> None:
-    """Raise InvalidInputError if a reward is too large, or outside the range that the problem states."""
+    """Raise InvalidInputError if a reward is too large, or outside the problem's range."""
     moderate(name, rewards, LARGEST_NUMBER)
     low, high = problem.reward_range
     if isinstance(problem, SimulatorProblem):
@@ -240,7 +240,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class StochasticPolicy(Policy, Protocol):
-    """A policy that says how likely each action is: `act` draws from `distribution`, whatever was drawn before."""
+    """A policy with known action probabilities: `act` draws from `distribution`, independently of earlier draws."""
 
     def distribution(self, step: int, state: Any) -> Floats:
         """Return π(a | state) of each action at `step`, shape (A,)."""
@@ -250,7 +250,7 @@ class StochasticPolicy(Policy, Protocol):
 class TablePolicy:
     """A deterministic, non-stationary policy: `actions[h, s]` is the action in state s at step h.
 
-    A randomised policy is played by drawing a new table for each episode. Every (h, s) is met at most once in an
+    A randomised policy is played by drawing a new table for each episode. Every (h, s) is visited at most once per
     episode, so the trajectory has the same distribution, and the table's value is exact.
     """
 
@@ -269,12 +269,12 @@ class Trajectory:
     actions: Ints
     rewards: Floats
     terminated: bool = False
-    """Whether the last state is terminal and worth nothing; if not, the episode was cut or goes on."""
+    """Whether the last state is terminal, with value zero; otherwise the episode was truncated or continues."""
     first: int = 0
     """Which step of the episode `states[0]` belongs to."""
     part: str = "all"
-    """"all"; "states" before their rewards are known; the "rewards" of states that came before; or a "signal", a number
-    in the place of a reward, which only some agents for bandits learn from."""
+    """"all"; "states" before their rewards are known; "rewards" of earlier states; or a "signal", a number in place of
+    a reward, which only some bandit agents learn from."""
 
     @property
     def rows(self) -> Ints:
@@ -283,7 +283,7 @@ class Trajectory:
         return self.states
 
     def check(self, problem: Problem) -> Trajectory:
-        """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
+        """Return a validated copy, or raise `InvalidInputError` if it does not match `problem`."""
         actions = indices("trajectory.actions", self.actions, (None,), problem.actions)
         first = integer("trajectory.first", self.first, at_least=0, at_most=problem.horizon - 1)
         part = choice("trajectory.part", self.part, PARTS)
@@ -359,19 +359,19 @@ def _are_arrays(state: SparseVector | SparseRows, actions: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """What reaches an agent, late: the trajectory of an earlier episode, or a part of it."""
+    """Late feedback: the trajectory of an earlier episode, or a part of it."""
 
     episode: int
     trajectory: Trajectory
 
     def check(self, problem: Problem) -> Feedback:
-        """Return a clean copy that fits `problem`, or raise `InvalidInputError`."""
+        """Return a validated copy, or raise `InvalidInputError` if it does not match `problem`."""
         episode = integer("feedback.episode", self.episode, at_least=0, at_most=LAST_EPISODE)
         return Feedback(episode, self.trajectory.check(problem))
 
 
 def check_batch(batch: Any, problem: Problem) -> list[Feedback]:
-    """Return clean copies of all feedback in `batch`; raise `InvalidInputError` if any does not fit `problem`."""
+    """Return validated copies of all feedback in `batch`; raise `InvalidInputError` if any does not match `problem`."""
     if not isinstance(batch, Iterable):
         raise refuse("the batch", batch, "a sequence of Feedback")
     feedback = list(batch)
@@ -383,18 +383,18 @@ def check_batch(batch: Any, problem: Problem) -> list[Feedback]:
 
 @runtime_checkable
 class Agent(Protocol):
-    """What the runner needs of an agent. Nothing else is asked of yours."""
+    """All that the runner requires of an agent."""
 
     def plan(self, rng: np.random.Generator) -> Policy:
         """Return the policy of the next episode; all randomness comes from `rng`."""
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Learn everything that has arrived since the last plan, possibly nothing."""
+        """Learn the feedback that has arrived since the last plan; the batch may be empty."""
 
 
 @runtime_checkable
 class PlansFromStart(Agent, Protocol):
-    """An agent on a table that is told where an episode starts, and need plan only for what can follow.
+    """An agent on a table that is given the first state of an episode, and need plan only for reachable states.
 
     With one step and many states, as in a contextual bandit, that saves nearly all the work.
     """
@@ -409,7 +409,7 @@ class Savable(Agent, Protocol):
     def memory(self) -> dict[str, npt.NDArray[Any]]: ...
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace the state; arrays that do not fit raise `InvalidInputError` and change nothing."""
+        """Replace the state; invalid arrays raise `InvalidInputError` and change nothing."""
 
 
 @runtime_checkable
@@ -417,39 +417,39 @@ class Algorithm(Protocol):
     """Settings from which any number of agents can be started."""
 
     def start(self, problem: Problem) -> Agent:
-        """Return a new agent for `problem` that has seen nothing yet."""
+        """Return a new agent for `problem`."""
 
 
 Plays = Literal["tables", "both", "features", "steps"]
-"""Where an algorithm can play: only where there is a table of all states; on the table where there is one, else on
-features; always on features, except in this library's own tables; or step by step, anywhere: its policies are asked
-only for the states that an episode comes to, in their order."""
+"""Where an algorithm can play. "tables": only on a table of all states; "both": on the table if there is one, else on
+features; "features": always on features, except in this library's own tables; "steps": anywhere, step by step: its
+policies are queried only for the states that an episode visits, in order."""
 
 
 @runtime_checkable
 class SaysWhereItPlays(Algorithm, Protocol):
-    """An algorithm that says where it can play; one that says nothing needs a table."""
+    """An algorithm that declares where it can play; without that, it needs a table."""
 
     @property
     def plays(self) -> Plays: ...
 
 
 class Step(NamedTuple):
-    """What an environment answers to an action."""
+    """The result of one action in an environment."""
 
     observation: Any
     reward: float
     terminated: bool
-    """Whether the observation is of a terminal state, worth nothing."""
+    """Whether the observation is of a terminal state, whose value is zero."""
     truncated: bool
-    """Whether the episode was cut although it could go on."""
+    """Whether the episode was cut although it could have continued."""
 
 
 @runtime_checkable
 class Environment(Protocol):
     """What agents are played in: a table (`FiniteMDP`), a Gymnasium environment (`GymEnvironment`), or yours.
 
-    An environment holds at most one episode per thread: `reset` begins the next one.
+    An environment has at most one episode per thread: `reset` begins the next one.
     """
 
     @property

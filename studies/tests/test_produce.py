@@ -134,7 +134,7 @@ def test_damaged_files_and_those_of_another_version_are_refused(
         path = tmp_path / "rows" / "quick" / name
         whole = path.read_bytes()
         path.write_bytes(whole.replace(b"4", b"5", 1))
-        with pytest.raises(belated.DamagedFileError, match="is not a whole"):
+        with pytest.raises(belated.DamagedFileError, match="is not an intact"):
             produce(study, study.quick, out=tmp_path, progress=False)
         path.write_bytes(whole)
 

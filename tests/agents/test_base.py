@@ -215,7 +215,7 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(settings: Compile
         agent.restore({})
     with pytest.raises(InvalidInputError, match=r"memory must hold the arrays .*'other'"):
         agent.restore({**snapshot(agent), "other": np.zeros(1)})
-    with pytest.raises(InvalidInputError, match=r"memory\['heard'\] must say which steps"):
+    with pytest.raises(InvalidInputError, match=r"memory\['heard'\] must list the steps"):
         agent.restore({**before, "heard": np.zeros((1, 5))})
     for name, values in before.items():
         if name == "heard":

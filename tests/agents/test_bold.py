@@ -237,14 +237,14 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(tmp_path: Path) -
     before = {name: values.copy() for name, values in agent.memory().items()}
     assert before["waits_for"].tolist() == [0, -1, 2]
     refused: list[tuple[str, dict[str, Any]]] = [
-        (r"memory\['asked'\] must be how often each copy has planned, 3 in all", {"asked": np.array([1, 1])}),
+        (r"memory\['asked'\] must be the number of plans of each copy, 3 in total", {"asked": np.array([1, 1])}),
         (r"memory\['asked'\] must be how often", {"asked": np.zeros(0, np.int64)}),
         (r"memory\['asked'\] must hold integers", {"asked": np.array([-1, 2, 2])}),
         (r"memory\['planned'\] must have shape \(1,\)", {"planned": np.array([3, 3])}),
         (r"memory\['waits_for'\] must have shape \(3,\)", {"waits_for": np.array([0, 1])}),
         (r"memory\['waits_for'\] must hold integers", {"waits_for": np.array([0, -2, 1])}),
         (r"memory\['waits_for'\] must hold integers", {"waits_for": np.array([0, -1, 3])}),
-        (r"memory\['waits_for'\] must be another episode for each copy", {"waits_for": np.array([2, -1, 2])}),
+        (r"memory\['waits_for'\] must be a different episode for each copy", {"waits_for": np.array([2, -1, 2])}),
         (r"memory\['factor'\] must be float64 of shape", {"base.1.factor": np.zeros(1)}),
         (r"memory must not hold the array 'base.3.factor'", {"base.3.factor": np.zeros(1)}),
         (r"memory must not hold the array 'other'", {"other": np.zeros(1)}),

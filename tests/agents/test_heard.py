@@ -112,7 +112,7 @@ def test_what_came_before_is_refused(first: Trajectory, again: Trajectory, messa
     ],
 )
 def test_a_memory_that_nothing_can_have_left_is_refused(memory: list[list[int]]) -> None:
-    with pytest.raises(InvalidInputError, match=r"memory\['heard'\] must say which steps of which episodes"):
+    with pytest.raises(InvalidInputError, match=r"memory\['heard'\] must list the steps of the episodes"):
         Heard.restored(np.array(memory), HORIZON)
 
 

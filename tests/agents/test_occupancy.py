@@ -197,7 +197,7 @@ def test_going_on_is_never_having_stopped(settings: PolicyOptimisation, tmp_path
         ("starts", np.zeros(2, np.int64), "must have shape"),
         ("planned", np.array([-1]), "must hold integers"),
         ("under_way.episodes", np.array([0, 1, 9]), r"must hold integers in 0\.\.2, got 9"),
-        ("under_way.episodes", np.array([0, 1, 1]), "must be episodes that are all different"),
+        ("under_way.episodes", np.array([0, 1, 1]), "must be distinct episodes"),
         ("under_way.policies", np.ones((3, 3, 3, 2)), "must sum to one"),
         ("waiting.episodes", np.array([0, 1]), r"states.* must have shape \(2, 4\), got \(1, 4\)"),
         ("waiting.states", np.full((1, 4), 3), r"must hold integers in 0\.\.2, got 3"),

@@ -244,7 +244,9 @@ def test_it_learns_although_no_failure_is_ever_reported(kind: type[OTF]) -> None
 def test_the_context_must_be_told_if_there_are_several(kind: type[OTF]) -> None:
     agent, rng = kind().start(CONTEXTS.problem), np.random.default_rng(0)
     before = {name: values.copy() for name, values in agent.memory().items()}
-    with pytest.raises(InvalidInputError, match=r"the context must be told, .*use plan_from\(rng, state\), not plan"):
+    with pytest.raises(
+        InvalidInputError, match=r"the context must be given, .*use plan_from\(rng, state\) instead of plan"
+    ):
         agent.plan(rng)
     for name, values in agent.memory().items():
         np.testing.assert_array_equal(values, before[name])

@@ -98,7 +98,7 @@ def test_bad_settings_are_refused(changes: dict[str, object], message: str) -> N
 
 
 def test_a_base_without_information_is_planned_on_a_schedule_only() -> None:
-    with pytest.raises(belated.InvalidInputError, match="growth must be None, and every a number: DelayedPHE"):
+    with pytest.raises(belated.InvalidInputError, match="growth must be None, and every an integer: DelayedPHE"):
         RareSwitching(base=belated.DelayedPHE(), every=3).start(WORLD.problem)
     agent = RareSwitching(base=belated.RandomPolicy(), growth=None, every=3).start(WORLD.problem)
     rng = stream(0, "agent")

@@ -114,7 +114,9 @@ SHARING: list[CompiledSettings] = [
 
 @pytest.mark.parametrize("settings", SHARING, ids=lambda settings: settings.kind)
 def test_steps_share_only_where_the_problem_says_that_they_are_alike(settings: CompiledSettings) -> None:
-    with pytest.raises(InvalidInputError, match=r"^shared must be False, since the problem does not say that its dyn"):
+    with pytest.raises(
+        InvalidInputError, match=r"^shared must be False, since the problem is not homogeneous: its dyn"
+    ):
         settings.start(RandomLinearMDP(horizon=2).problem)
     settings.start(TableProblem(np.ones((2, 2, 1)), 1))  # a single step is like itself
     with pytest.raises(InvalidInputError, match=r"^shared must be True or False, got 1$"):

@@ -319,7 +319,7 @@ def test_what_does_not_fit_is_refused() -> None:
         ("plan.duals", np.zeros((2, 1), np.float32)),
         ("plan.spread", np.zeros(7)),
     ]:
-        with pytest.raises(InvalidInputError, match="memory must hold a plan that fits"):
+        with pytest.raises(InvalidInputError, match="memory must hold a plan for this problem"):
             agent.restore({**agent.memory(), name: bad})
     with pytest.raises(InvalidInputError, match=r"features\.size must be at most 4096 for sets of plans, got 8192"):
         agent.plan_set(np.random.default_rng(0), 2)

@@ -155,7 +155,7 @@ def test_a_truncated_file_is_refused(saved: tuple[Path, Learner, np.random.Gener
     whole = path.read_bytes()
     for size in [*range(0, len(whole), 7), *range(len(whole) - 30, len(whole))]:
         path.write_bytes(whole[:size])
-        with pytest.raises(DamagedFileError, match=r"agent\.npz is not a whole belated-agent file"):
+        with pytest.raises(DamagedFileError, match=r"agent\.npz is not an intact belated-agent file"):
             load_agent(path)
 
 
@@ -224,26 +224,26 @@ STREAM: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ({"version": 2}, "version 2 of the belated-agent layout, this belated reads up to 1"),
+        ({"version": 2}, "version 2 of the belated-agent layout, this code reads up to 1"),
         ({"version": "1"}, "version '1'"),
         ({"version": ...}, "version None"),
         ({"format": "belated-results"}, "is not a belated-agent file"),
         ({"format": ...}, "is not a belated-agent file"),
-        ({"settings": ...}, "does not hold a usable agent: 'settings'"),
-        ({"settings": None}, "does not hold a usable agent"),
+        ({"settings": ...}, "does not contain a valid agent: 'settings'"),
+        ({"settings": None}, "does not contain a valid agent"),
         (
             {"settings": {}},
-            "does not hold a usable agent: the specification must be a mapping with the field 'algorithm'",
+            "does not contain a valid agent: the specification must be a mapping with the field 'algorithm'",
         ),
         ({"settings": {"algorithm": "pvsi"}}, "did you mean 'psvi'"),
         ({"settings": {"algorithm": "psvi", "scale": -1}}, "scale must be"),
         ({"settings": {"algorithm": "psvi", "size": 1}}, "has no setting 'size'"),
-        ({"settings": {"algorithm": "fixed"}}, "does not hold a usable agent"),
+        ({"settings": {"algorithm": "fixed"}}, "does not contain a valid agent"),
         ({"settings": {"algorithm": "ucbvi"}}, "memory must hold the arrays"),
         ({"horizon": 0}, "horizon must be"),
         ({"horizon": 2}, "memory.*must be float64 of shape"),
-        ({"horizon": ...}, "does not hold a usable agent: 'horizon'"),
-        ({"rng": ...}, "does not hold a usable agent: 'rng'"),
+        ({"horizon": ...}, "does not contain a valid agent: 'horizon'"),
+        ({"rng": ...}, "does not contain a valid agent: 'rng'"),
         ({"rng": 5}, "a saved random stream cannot be read"),
         ({"rng": {}}, "a saved random stream cannot be read"),
         ({"rng": {**STREAM, "bit_generator": "MT19937"}}, "a saved random stream cannot be read"),
@@ -352,7 +352,7 @@ def test_a_file_imports_nothing_but_what_is_passed(tmp_path: Path) -> None:
     problem = belated.types.SimulatorProblem(belated.features.features_from_dict(scaler), 2, actions=2)
     agent: Any = Greedy().start(problem)
     save_agent(path, agent)
-    with pytest.raises(DamagedFileError, match=r"neither of belated .* pass classes=\['sklearn.preprocessing:"):
+    with pytest.raises(DamagedFileError, match=r"neither built-in .* pass classes=\['sklearn.preprocessing:"):
         load_agent(path)
     assert load_agent(path, classes=["sklearn.preprocessing:StandardScaler"]).agent.problem.features.size == 1
     header, arrays = load_arrays(path, saving.KIND, saving.VERSION)
@@ -360,7 +360,7 @@ def test_a_file_imports_nothing_but_what_is_passed(tmp_path: Path) -> None:
     header["simulator"]["features"] = wicked
     save_arrays(path, saving.KIND, saving.VERSION, header, arrays)
     for classes in ([], [subprocess.Popen]):  # even what is passed has to be a transformer
-        with pytest.raises(DamagedFileError, match="does not hold a usable agent: transformer"):
+        with pytest.raises(DamagedFileError, match="does not contain a valid agent: transformer"):
             load_agent(path, classes=classes)
     assert not marker.exists()
 

@@ -205,7 +205,7 @@ def test_what_is_restored_goes_on_alike_and_what_does_not_fit_changes_nothing() 
 
 def test_steps_share_a_regression_only_where_the_problem_allows_it() -> None:
     problem = belated.types.SimulatorProblem(MAPS["stacked"], HORIZON, actions=3, homogeneous=False)
-    with pytest.raises(InvalidInputError, match=r"^shared must be False, since the problem does not say"):
+    with pytest.raises(InvalidInputError, match=r"^shared must be False, since the problem is not homogeneous"):
         DelayedPSVI(shared=True).start(problem)
 
 

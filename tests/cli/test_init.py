@@ -75,7 +75,7 @@ def app_with(monkeypatch: pytest.MonkeyPatch, *points: EntryPoint) -> typer.Type
 def test_without_the_studies_each_command_says_how_to_get_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     app = app_with(monkeypatch)
     message = refused(CliRunner().invoke(app, [name, "--full", "--only", "figure-2"]))
-    assert f"belated {name} comes with belated-studies" in message
+    assert f"belated {name} is part of belated-studies" in message
     assert f"pip install belated-studies, or make {name} in a clone" in message
     assert name in CliRunner().invoke(app, ["--help"]).stdout
 

@@ -80,7 +80,7 @@ def test_show_refuses_a_truncated_file_of_rows(spec: Path, out: Path) -> None:
     file = next(out.rglob("*.parquet"))
     assert call("show", file).exit_code == 0
     file.write_bytes(file.read_bytes()[:-100])
-    assert f"{file} is not a whole" in refused(call("show", file))
+    assert f"{file} is not an intact" in refused(call("show", file))
 
 
 def test_show_refuses_an_agent_with_a_wrong_byte(tmp_path: Path) -> None:
@@ -90,12 +90,12 @@ def test_show_refuses_an_agent_with_a_wrong_byte(tmp_path: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 0xFF
     file.write_bytes(content)
-    assert f"{file} is not a whole" in refused(call("show", file))
+    assert f"{file} is not an intact" in refused(call("show", file))
 
 
 def test_show_refuses_foreign_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "foreign.npz", numbers=np.zeros(3))
-    assert "is not a whole belated-agent file" in refused(call("show", tmp_path / "foreign.npz"))
+    assert "is not an intact belated-agent file" in refused(call("show", tmp_path / "foreign.npz"))
     save_arrays(tmp_path / "empty.npz", "belated-agent", 1, {}, {})
     assert "does not hold the settings" in refused(call("show", tmp_path / "empty.npz"))
     assert "must be a .parquet file" in refused(call("show", tmp_path / "notes.txt"))

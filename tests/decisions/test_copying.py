@@ -157,7 +157,7 @@ def test_a_store_moves_to_a_server_and_back(tmp_path: Path, postgres_address: st
     clock = Clock()
     made(tmp_path / "old.db", clock)
     migrate(str(tmp_path / "old.db"), postgres_address, {})
-    with pytest.raises(InvalidInputError, match="empty, and it has ads, mail"):
+    with pytest.raises(InvalidInputError, match="empty, but it has ads, mail"):
         migrate(str(tmp_path / "old.db"), postgres_address, {})
     migrate(postgres_address, str(tmp_path / "new.db"), {})
     one, two = (Model("ads", None, SQLiteStore(tmp_path / name), clock=clock) for name in ("old.db", "new.db"))
@@ -177,11 +177,11 @@ def test_a_copy_is_whole_or_not_there(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "old.db") as connection:
         connection.execute("UPDATE decision SET context = '{}' WHERE model = 'ads' AND number = 30")
     connection.close()
-    with pytest.raises(DamagedFileError, match="not as written"):
+    with pytest.raises(DamagedFileError, match="was altered"):
         migrate(str(tmp_path / "old.db"), str(tmp_path / "new.db"), {})
     assert [path.name for path in tmp_path.iterdir()] == ["old.db"]
     (tmp_path / "new.db").write_bytes(b"")
-    with pytest.raises(InvalidInputError, match="not there yet"):
+    with pytest.raises(InvalidInputError, match="does not exist yet"):
         migrate(str(tmp_path / "old.db"), str(tmp_path / "new.db"), {})
 
 
@@ -213,8 +213,8 @@ def lose_settings(connection: Any) -> None:
     ("damage", "decisions", "words"),
     [
         (nothing, 40, ""),
-        (lose_a_row, 38, "events of decisions that are lost"),
-        (change_rows, 38, "not as written"),
+        (lose_a_row, 38, "events of lost decisions"),
+        (change_rows, 38, "were altered"),
         (lose_the_end, 32, "end of the log"),
         (lose_settings, 0, "its settings"),
     ],
@@ -254,7 +254,7 @@ def test_a_snapshot_keeps_what_lost_rows_taught(tmp_path: Path) -> None:
         change_rows(connection)
     connection.close()
     ads, _ = salvage(tmp_path / "old.db", str(tmp_path / "new.db"))
-    assert ads.notes[-1].startswith("not lost: what was learned up to place")
+    assert ads.notes[-1].startswith("not lost: what was learned up to position")
     store = SQLiteStore(tmp_path / "new.db")
     model = Model("ads", None, store, clock=clock)
     for name, each in weights.items():

@@ -226,7 +226,7 @@ def test_actions_come_and_go() -> None:
     less = more.without_action("a")
     assert (more.names, less.names, list(less.actions)) == (("a", "b", "c"), ("b", "c"), ["a", "b", "c"])
     assert less.with_action("a").names == ("a", "b", "c")
-    with pytest.raises(InvalidInputError, match="not offered already"):
+    with pytest.raises(InvalidInputError, match="not on offer yet"):
         settings.with_action("a")
     with pytest.raises(UnknownNameError):
         settings.without_action("z")

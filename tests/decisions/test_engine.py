@@ -139,7 +139,7 @@ def test_a_state_that_cannot_be_computed_again_is_not_used(monkeypatch: pytest.M
     assert model.feedback(made, 1.0).status is Status.ACCEPTED
     for _ in range(2):
         failing.left = 1
-        with pytest.raises(StateError, match=r"'ads' must be computed again .*still"):
+        with pytest.raises(StateError, match=r"'ads' must be rebuilt .*still"):
             model.decide(CONTEXT)
     assert model.decide(CONTEXT).id and model.lookup(made).learned == 1.0 and model.verify() == []
 
@@ -182,7 +182,7 @@ def test_after_an_error_of_the_disk_nothing_is_written_until_the_store_is_opened
     with pytest.raises(StoreError, match="disk I/O error"):
         model.feedback(made, 1.0)
     for _ in range(2):
-        with pytest.raises(StoreError, match="must be opened again"):
+        with pytest.raises(StoreError, match="must be reopened"):
             model.feedback(made, 1.0)
     assert model.lookup(made).reward is None  # what is there can be read
     store.close()
@@ -301,7 +301,7 @@ def test_a_jump_of_this_machines_clock_is_an_error_in_a_process_of_ones_own(monk
     made = model.decide(CONTEXT).id
     ahead = 10 * 365 * DAY
     for refused in (lambda: model.decide(CONTEXT), lambda: model.feedback(made, 1.0), model.tick, model.repair_clock):
-        with pytest.raises(ClockError, match=r"the clock is 3650\.0 days ahead of where it should be"):
+        with pytest.raises(ClockError, match=r"the clock is 3650\.0 days ahead of the expected time"):
             refused()
     ahead = 20.0
     assert model.tick() == 1 and store.last("ads") == 2

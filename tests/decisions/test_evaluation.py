@@ -78,7 +78,7 @@ def test_by_hand() -> None:
     assert of(result, "DR").value == pytest.approx(np.mean([2 * 1.0, 0.5, 0.5 + 2 * (0 - 0.5), 1 / 3]))
     assert result.logged.value == 1.5
     for estimate in result.estimates:
-        assert "among more than two actions, and of those only the probability" in estimate.reason
+        assert "among more than two actions, and only the propensity" in estimate.reason
         assert math.isnan(estimate.error) and math.isnan(estimate.low) and math.isnan(estimate.high)
     assert math.isnan(result.carrying) and math.isnan(result.possible)
 
@@ -159,7 +159,7 @@ def test_a_log_that_could_not_take_an_action_carries_nothing() -> None:
     entries = [entry(i, "a", {"a": 1.0, "b": 0.0}, float(i % 2)) for i in range(200)]
     result = evaluate(entries, uniform, settings_of(features=[], actions=["a", "b"], floor=0.0))
     assert (result.carrying, result.possible) == (0.0, math.inf)
-    assert "some of which could never be taken in this log" in of(result, "IPS").reason
+    assert "some of which it could never take" in of(result, "IPS").reason
     assert not result.logged.reason
 
 
@@ -249,10 +249,10 @@ def test_at_the_default_floor_a_reason_is_given_and_its_advice_is_good() -> None
         for estimate in result.estimates:
             assert math.isnan(estimate.low) and math.isnan(estimate.high) and math.isnan(estimate.error)
             assert estimate.reason == (
-                f"the policy takes actions that this log hardly ever takes, one of which counts for up to "
-                f"{result.possible:.0f}, and the largest weight that was seen is {result.largest:.0f}: about "
+                f"the policy takes actions that this log hardly ever takes, with weights up to "
+                f"{result.possible:.0f}, while the largest weight in the log is {result.largest:.0f}: about "
                 f"{result.carrying:.1f} decisions carry the estimate, and an interval needs 100; as many decisions "
-                f"with a floor of {advised:g} instead of 0.002 would do"
+                f"with a floor of {advised:g} instead of 0.002 would suffice"
             )
         wider = coverage.play(4000, advised, True, 1)
         assert not any(each.reason for each in evaluate(wider.log(), policy, wider.settings).estimates)
@@ -261,9 +261,9 @@ def test_at_the_default_floor_a_reason_is_given_and_its_advice_is_good() -> None
 def test_few_decisions_need_more_than_a_floor() -> None:
     model = run(30, 0)
     reason = of(evaluate(model.log(), always("a"), model.settings), "DR").reason
-    assert reason.endswith("no floor is enough for so few decisions (the floor is 0.15)")
+    assert reason.endswith("with so few decisions no floor would suffice (the floor is 0.15)")
     assert evaluate(model.log(), always("a"), model.settings).logged.reason == (
-        "it is of 30 decisions only, and an interval needs 100"
+        "only 30 decisions are usable; an interval needs 100"
     )
 
 
@@ -273,7 +273,7 @@ def test_few_rewards_carry_no_interval() -> None:
     result = evaluate(entries, always("a"), settings_of(features=[], actions=["a", "b"]))
     assert result.carrying == pytest.approx(500.0)
     for estimate in result.estimates:
-        assert "rewards differ from the rest" in estimate.reason and "an interval needs 20" in estimate.reason
+        assert "nearly all rewards are equal" in estimate.reason and "an interval needs 20" in estimate.reason
 
 
 def test_the_young_are_left_out_whatever_they_earned() -> None:

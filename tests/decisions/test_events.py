@@ -57,7 +57,7 @@ def test_what_is_parked_for_long_keeps_nobody_from_parking(monkeypatch: pytest.M
     made_up = [new_id(clock.now) for _ in range(5)]
     outcomes = model.feedback_many([Reward(name, 1.0) for name in [*made_up, new_id(clock.now)]])
     assert [each.status for each in outcomes] == [Status.PARKED] * 5 + [Status.UNKNOWN]
-    assert "5 rewards are parked already" in outcomes[-1].detail
+    assert "5 rewards are already parked" in outcomes[-1].detail
     clock.now += 3_500.0
     assert model.feedback(new_id(clock.now), 1.0).status is Status.UNKNOWN
     clock.now += 500.0
@@ -80,7 +80,7 @@ def test_one_unknown_decision_cannot_take_all_places(monkeypatch: pytest.MonkeyP
     name = new_id(1_000.0)
     outcomes = [model.feedback(name, 1.0, event=str(each)) for each in range(5)]
     assert [each.status for each in outcomes] == [Status.PARKED] * 3 + [Status.UNKNOWN] * 2
-    assert "3 rewards of it are parked already" in outcomes[-1].detail
+    assert "3 rewards of it are already parked" in outcomes[-1].detail
     assert model.feedback(name, 1.0, event="0").status is Status.DUPLICATE
     assert model.feedback(new_id(1_000.0), 1.0).status is Status.PARKED
 

@@ -67,7 +67,7 @@ def test_a_clock_that_jumps_is_refused_until_it_is_right_again(wrong: float, far
         assert clock() == pytest.approx(2e9 + times.true)
     times.true, times.wrong = times.true + 20.0, wrong
     for _ in range(3):
-        with pytest.raises(ClockError, match="set it right, or start again"):
+        with pytest.raises(ClockError, match="correct it, or restart"):
             clock()
         assert clock.carried() == pytest.approx(2e9 + times.true)
         times.true += 20.0

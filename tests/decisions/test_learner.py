@@ -64,7 +64,7 @@ def test_a_conflict_changes_nothing(tmp_path: Path) -> None:
     decision = learner.decide(TWO)
     learner.feedback(decision.id, 1.0)
     before = state(learner, tmp_path)
-    with pytest.raises(ConflictError, match=r"the reward is already 1\.0, got 2\.0, and it is not said to be a corr"):
+    with pytest.raises(ConflictError, match=r"the reward is already 1\.0, got 2\.0, which is not marked as a corr"):
         learner.feedback(decision.id, 2.0)
     assert learner.feedback(decision.id, 1.0, correction=True) is Status.DUPLICATE
     assert state(learner, tmp_path) == before
@@ -169,7 +169,7 @@ def test_expired_cancelled_forgotten_and_never_made_are_told_apart() -> None:
             learner.feedback(name, 1.0)
         with pytest.raises(ForgottenError):
             learner.lookup(name)
-    with pytest.raises(UnknownNameError, match="which never was"):
+    with pytest.raises(UnknownNameError, match="which never existed"):
         learner.feedback(new_id(2_000.0), 1.0)
     assert learner.feedback("l", 3.0) is Status.PARKED  # a key may come later
     later = learner.decide(TWO, key="l")
@@ -225,7 +225,7 @@ def test_a_key_makes_a_decision_once(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.features, decision.features)
     assert learner.decide(np.where(contexts == 0, -0.0, contexts), key="a") == decision
     for other in (contexts[:2], contexts[::-1], contexts + 1e-12, contexts[[0, 1, 2, 2]]):
-        with pytest.raises(ConflictError, match="'a' already has a decision"):
+        with pytest.raises(ConflictError, match="'a' already belongs to a decision"):
             learner.decide(other, key="a")
     assert state(learner, tmp_path) == before
     assert learner.decide(contexts, key="b").number == 2

@@ -216,7 +216,7 @@ def test_a_model_goes_on_to_the_bit_and_its_log_says_the_same(forgetting: dict[s
     kept = again.store.decision(first.id)
     assert kept is not None
     assert len(kept.features) < 1000  # bytes, of 2¹⁸ places
-    with pytest.raises(InvalidInputError, match="draws must stay as it is"):
+    with pytest.raises(InvalidInputError, match="draws is fixed for the life of a model"):
         again.change(ModelSettings.from_table({**SHOP, **forgetting, "draws": 64}))
     again.store.close()
     (copied,) = migrate(str(tmp_path / "shop.db"), str(tmp_path / "new.db"), {})

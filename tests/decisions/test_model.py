@@ -82,7 +82,7 @@ def test_a_key_makes_a_decision_once() -> None:
     choice = model.decide(CONTEXT, key="k")
     assert model.decide({"y": 1.0, "x": 0.3}, key="k") == choice
     for other in ({"x": 0.3, "y": 2.0}, {"x": 0.3, "y": 1.5}):
-        with pytest.raises(ConflictError, match="key 'k' already has a decision"):
+        with pytest.raises(ConflictError, match="key 'k' already belongs to a decision"):
             model.decide(other, key="k")
     with pytest.raises(ConflictError):
         model.decide(CONTEXT, key="k", actions=["a"])
@@ -103,7 +103,7 @@ def test_sets_of_actions_change_from_call_to_call() -> None:
     assert {model.decide(CONTEXT).action for _ in range(60)} == {"a", "b", "d"}
     assert model.feedback(inflight.id, 5.0).status is Status.ACCEPTED
     assert abs(model.weights()["c"]).sum() > 0  # a retired action still learns
-    with pytest.raises(InvalidInputError, match="each of actions must be of those on offer"):
+    with pytest.raises(InvalidInputError, match="each of actions must be one of those on offer"):
         model.decide(CONTEXT, actions=["c"])
     again = Model("ads", None, model.store)
     assert again.settings.names == ("a", "b", "d") and again.settings_version == 3
@@ -182,7 +182,7 @@ def test_past_decisions_can_be_recorded() -> None:
     for bad in ({"made": 2000.0}, {"made": -1.0}, {"made": float("nan")}, {"id": ""}):
         with pytest.raises(InvalidInputError):
             model.record(CONTEXT, "a", 1.0, **bad)
-    with pytest.raises(ConflictError, match="already is a decision with the id 'order 7'"):
+    with pytest.raises(ConflictError, match="a decision with the id 'order 7' already exists"):
         model.record(CONTEXT, "a", 1.0, id="order 7")
     with pytest.raises(InvalidInputError):
         model.record(CONTEXT, "a", float("nan"))
@@ -200,7 +200,7 @@ def test_settings_are_versioned_and_some_cannot_change() -> None:
     model.tick()
     assert (model.lookup(old.id).learned, model.lookup(new.id).learned) == (-1.0, 0.5)  # each by its own rules
     for changes in ({"forgetting": {"decisions": 5}}, {"features": ["x"]}, {"seed": 4}):
-        with pytest.raises(InvalidInputError, match="must stay as it is while a model lives"):
+        with pytest.raises(InvalidInputError, match="is fixed for the life of a model"):
             Model("ads", settings_of(**changes), model.store)
     assert Model("ads", None, model.store).settings_version == 2
     assert model.verify() == []

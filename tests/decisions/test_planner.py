@@ -250,6 +250,6 @@ def test_a_set_that_is_not_that_of_the_log_is_found(tmp_path: Path) -> None:
     planner.catch_up(model.state.seq)
     wrong = planner.draw(model.settings, 1, 0.0)._replace(content=early.content)
     assert model.publish(wrong._replace(digest=hashlib.sha256(early.content).digest()), 0)
-    assert model.verify() == [f"the set of plans of place {wrong.place} of 'shop' is not the one that the log gives"]
+    assert model.verify() == [f"the set of plans at position {wrong.place} of 'shop' differs from that of the log"]
     assert not model.publish(wrong, 0)  # there is one of this place
     store.close()

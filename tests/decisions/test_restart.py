@@ -174,7 +174,7 @@ def test_a_damaged_snapshot_is_passed_over(reopen: Callable[[], Any]) -> None:
     again = Model("ads", None, reopen(), clock=clock)
     assert again.summary()["decisions"] == 20
     (sentence,) = again.verify()
-    assert "snapshot at place" in sentence and "digest" in sentence
+    assert "snapshot at position" in sentence and "digest" in sentence
     with pytest.raises(DamagedFileError, match="cannot be used"):
         restore(again._new_state(), row._replace(arrays=row.arrays[:-8]))
 
@@ -209,7 +209,7 @@ def test_a_damaged_or_missing_base_is_never_passed_over(reopen: Callable[[], Any
     else:
         with store._transaction():
             store._write("DELETE FROM snapshot WHERE model = ?", [("ads",)])
-    with pytest.raises(DamagedFileError, match="the base of 'ads' is missing"):
+    with pytest.raises(DamagedFileError, match="the base snapshot of 'ads' is missing"):
         Model("ads", None, reopen(), clock=clock)
 
 
@@ -226,7 +226,7 @@ def test_a_missing_base_is_found_while_the_model_lives(reopen: Callable[[], Any]
         with store._transaction():
             store._write("DELETE FROM snapshot WHERE model = ?", [("ads",)])
     (sentence,) = model.verify()
-    assert "the base of 'ads' is missing" in sentence
+    assert "the base snapshot of 'ads' is missing" in sentence
 
 
 CHANGES = {
@@ -302,7 +302,7 @@ def test_a_server_that_is_restored_to_an_older_state_is_refused(postgres_address
             lambda: model.snapshot(),
             lambda: model.purge(clock.now),
         ):
-            with pytest.raises(StoreError, match="is not the one that was learned from"):
+            with pytest.raises(StoreError, match="is not the one that was learned"):
                 call()
 
     refused()  # the log is shorter
@@ -326,7 +326,7 @@ def test_a_batch_is_refused_if_the_server_was_restored_after_it_was_prepared(pos
     model.decide(CONTEXT)
     batch = model.prepare([Decide(context=CONTEXT)])
     restore_tables()
-    with pytest.raises(StoreError, match="is not the one that was learned from"):
+    with pytest.raises(StoreError, match="is not the one that was learned"):
         commit(store, [batch])
     assert store.last("ads") == 1
     store.close()
@@ -341,7 +341,7 @@ def test_another_store_at_the_same_address_is_refused(postgres_address: str) -> 
         connection.execute("DROP SCHEMA belated CASCADE")
     PostgresStore(postgres_address).close()
     store._connection.close()
-    with pytest.raises(StoreError, match="another store now"):
+    with pytest.raises(StoreError, match="replaced by another one"):
         model.decide(CONTEXT)
     store.close()
 
@@ -355,7 +355,7 @@ def test_a_snapshot_of_another_log_is_passed_over(tmp_path: Path) -> None:
     model = model_of(store=two, clock=clock)
     play(model, clock, 20, seed=2)
     (row,) = one.snapshots("ads")
-    with pytest.raises(StoreError, match="is not the one that was learned from"):
+    with pytest.raises(StoreError, match="is not the one that was learned"):
         two.save_snapshot(row)
     with two._transaction():
         two._insert_snapshot(row)
@@ -379,9 +379,9 @@ def test_a_file_that_is_replaced_underneath_is_refused(how: str, tmp_path: Path)
     else:
         (tmp_path / "d.db").unlink()
     for _ in range(2):
-        with pytest.raises(StoreError, match="must be opened again: its file was replaced"):
+        with pytest.raises(StoreError, match="must be reopened: its file was replaced"):
             model.decide(CONTEXT)
-    with pytest.raises(StoreError, match="must be opened again"):
+    with pytest.raises(StoreError, match="must be reopened"):
         model.snapshot()
     store.close()
 
@@ -518,7 +518,7 @@ def test_purging_keeps_what_was_learned(reopen: Callable[[], Any]) -> None:
     assert (outcome.status, outcome.forgotten) == (Status.UNKNOWN, True)
     with pytest.raises(ForgottenError, match="which was forgotten"):
         model.lookup(ids[0])
-    with pytest.raises(UnknownNameError, match="which never was"):
+    with pytest.raises(UnknownNameError, match="which never existed"):
         model.lookup(new_id(clock.now))
     assert model.lookup(ids[60]).id == ids[60]
     play(model, clock, 20, seed=5)

@@ -84,7 +84,7 @@ def test_a_cut_or_changed_or_other_file_is_refused(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(DamagedFileError):
             DecisionLearner.load(path)
-    for version, words in ((VERSION + 1, "version"), (1, "older belated")):
+    for version, words in ((VERSION + 1, "version"), (1, "older version of belated")):
         save_arrays(path, KIND, version, {}, {})
         with pytest.raises(DamagedFileError, match=words):
             DecisionLearner.load(path)
@@ -125,5 +125,5 @@ def test_a_file_that_makes_no_sense_is_refused(change: Any, tmp_path: Path) -> N
     change(header, arrays)
     kept = {name: value for name, value in header.items() if name not in ("format", "version")}
     save_arrays(tmp_path / "learner.npz", KIND, VERSION, kept, arrays)
-    with pytest.raises(DamagedFileError, match="does not hold a usable learner"):
+    with pytest.raises(DamagedFileError, match="does not contain a valid learner"):
         DecisionLearner.load(tmp_path / "learner.npz")

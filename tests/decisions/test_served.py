@@ -110,7 +110,7 @@ def test_a_trajectory_that_came_before_is_refused() -> None:
     agent, rng = Served().start(funnel.problem), np.random.default_rng(0)
     late = Feedback(0, play(funnel, agent.plan(rng), seed=0, episode=0))
     agent.learn([late])
-    with pytest.raises(InvalidInputError, match="of sessions that were played, once each"):
+    with pytest.raises(InvalidInputError, match="from played sessions, once each"):
         agent.learn([late])
 
 

@@ -115,7 +115,7 @@ def test_what_is_whole_of_a_damaged_store_is_saved(tmp_path: Path) -> None:
         damaged.execute("UPDATE decision SET context = ? WHERE id = ?", (json.dumps({"x": 9.0}), first.id))
     damaged.close()
     (copied,) = salvage(tmp_path / "one.db", str(tmp_path / "two.db"))
-    assert any("steps of sessions that have lost an earlier one" in note for note in copied.notes)
+    assert any("steps of sessions after a lost step" in note for note in copied.notes)
     model = sessions_of(SQLiteStore(tmp_path / "two.db", durable=False), clock, **TABLE)
     assert model.lookup_session("s8").steps == kept
     model.plan()

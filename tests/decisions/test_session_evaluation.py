@@ -148,7 +148,7 @@ def test_without_the_probabilities_of_all_actions_there_is_no_interval() -> None
     ]
     found = evaluate_sessions([session_entry(i, [each]) for i, each in enumerate(steps)], always("article"), model)
     assert math.isnan(found.carrying)
-    assert "some steps were the caller's" in found.estimates[0].reason
+    assert "some steps were chosen by the caller" in found.estimates[0].reason
 
 
 def test_sessions_that_wait_are_left_out_with_all_that_began_later() -> None:
@@ -178,5 +178,5 @@ def test_sessions_that_wait_are_left_out_with_all_that_began_later() -> None:
 
 
 def test_a_log_without_sessions_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"at least 2 that have ended, with their rewards, got 0"):
+    with pytest.raises(InvalidInputError, match=r"at least 2 that have ended and have their rewards, got 0"):
         evaluate_sessions([], uniform, funnel_settings(2))

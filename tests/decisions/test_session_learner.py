@@ -219,7 +219,7 @@ def test_trajectories_of_a_log_teach_an_agent_the_same() -> None:
 
 @pytest.mark.parametrize("agent", [{"agent": "rare-switching", "base": {"algorithm": "greedy"}}])
 def test_an_agent_that_cannot_serve_is_refused(agent: Any) -> None:
-    with pytest.raises(InvalidInputError, match="of an algorithm around another one serve that one"):
+    with pytest.raises(InvalidInputError, match="serve the wrapped algorithm"):
         settings(agent)
 
 

@@ -84,7 +84,7 @@ class Machine(ModelMachine):
                 assert self.model.decide({"page": page}, **options).id == self.keys[key][1]
                 self.touch()
             else:
-                with pytest.raises(ConflictError, match="another request"):
+                with pytest.raises(ConflictError, match="a different request"):
                     self.model.decide({"page": page}, **options)
             return multiple()
         if name in self.forgotten:
@@ -93,7 +93,7 @@ class Machine(ModelMachine):
             return multiple()
         idle = each is not None and each["latest"] + IDLE <= self.now
         if each is not None and (each["ended"] is not None or each["discarded"] or idle):
-            with pytest.raises(ConflictError, match="no further step"):
+            with pytest.raises(ConflictError, match="cannot have another step"):
                 self.model.decide({"page": page}, **options)
             return multiple()
         expected = self.distribution(name, page, offered)

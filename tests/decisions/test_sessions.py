@@ -177,7 +177,7 @@ def test_a_key_is_one_step(open_store: Open) -> None:
     model = sessions_of(open_store())
     one, two = (model.decide(HERE, session="s", key="k") for _ in range(2))
     assert one == two
-    with pytest.raises(ConflictError, match="made for another request"):
+    with pytest.raises(ConflictError, match="for a different request"):
         model.decide(HERE, session="t", key="k")
     model.end("s")
     assert model.decide(HERE, session="s", key="k") == one
@@ -205,10 +205,14 @@ def test_shadow_mode_leaves_the_weights_as_they_are(open_store: Open) -> None:
         (lambda m: m.decide(HERE, session="a\x1fb"), InvalidInputError, "none of them a control character"),
         (lambda m: m.decide(HERE, session="new", size=2), InvalidInputError, "size must be 1 in a session"),
         (lambda m: m.decide({"y": 1.0}, session="new"), InvalidInputError, "x of context must be"),
-        (lambda m: m.decide(HERE, session="new", actions=["z"]), InvalidInputError, "each of actions must be of"),
-        (lambda m: m.decide(HERE, session="ended"), ConflictError, "session 'ended' has ended: it has no further"),
+        (lambda m: m.decide(HERE, session="new", actions=["z"]), InvalidInputError, "each of actions must be one of"),
+        (
+            lambda m: m.decide(HERE, session="ended"),
+            ConflictError,
+            "session 'ended' has ended: it cannot have another step",
+        ),
         (lambda m: m.decide(HERE, session="full"), ConflictError, "has ended with its last step"),
-        (lambda m: m.decide(HERE, session="idle"), ConflictError, "has ended by standing idle"),
+        (lambda m: m.decide(HERE, session="idle"), ConflictError, "has ended by being idle"),
         (lambda m: m.decide(HERE, session="gone"), ConflictError, "session 'gone' was cancelled"),
         (
             lambda m: m.lookup_session("never"),
@@ -235,13 +239,13 @@ def test_what_cannot_be_is_refused_in_a_sentence(ask: Any, error: Any, words: st
 
 def test_a_model_of_single_decisions_has_no_sessions() -> None:
     model = model_of()
-    with pytest.raises(InvalidInputError, match="session must be left out: only a model with a horizon has sessions"):
+    with pytest.raises(InvalidInputError, match="session must be left out: only models with a horizon have sessions"):
         model.decide({"x": 1.0, "y": 0.0}, session="s")
     for given in (End("s"), Cancel(session="s"), Reward("", 1.0, session="s")):
         (answer,) = model.answer([given])
         assert isinstance(answer, Outcome)
         assert answer.status is Status.INVALID
-    with pytest.raises(InvalidInputError, match="the model must be one of sessions"):
+    with pytest.raises(InvalidInputError, match="the model must be a model of sessions"):
         model.plan()
 
 
@@ -257,9 +261,9 @@ def test_a_session_ends_once(open_store: Open) -> None:
         model.decide(HERE, session=name)
     assert outcome(model, End("one", terminal=True)) == (Status.ACCEPTED, "")
     assert outcome(model, End("one", terminal=True))[0] is Status.DUPLICATE
-    assert outcome(model, End("one")) == (Status.CONFLICT, "the session has ended as terminal already")
+    assert outcome(model, End("one")) == (Status.CONFLICT, "the session has already ended as terminal")
     assert outcome(model, End("cut", context={"x": 2.0}))[0] is Status.ACCEPTED
-    assert outcome(model, End("cut", terminal=True)) == (Status.CONFLICT, "the session has ended as cut already")
+    assert outcome(model, End("cut", terminal=True)) == (Status.CONFLICT, "the session has already ended as cut")
     assert outcome(model, End("other")) == (Status.UNKNOWN, "there is no such session")
     assert outcome(model, End("two", terminal=True, context=HERE))[0] is Status.INVALID
     assert outcome(model, End("two", context={"z": 1}))[0] is Status.INVALID
@@ -286,7 +290,7 @@ def test_idle_sessions_end_by_themselves(open_store: Open, leaving: str) -> None
     assert model.lookup_session("two").status == "open"
     again = sessions_of(open_store(), clock, leaving=leaving)
     clock.now += 40.0
-    with pytest.raises(ConflictError, match="by standing idle"):
+    with pytest.raises(ConflictError, match="by being idle"):
         again.decide(HERE, session="two")
     assert again.state.sessions is not None
     again.tick()
@@ -456,7 +460,7 @@ def test_settings_go_on_without_losing_the_numbers_of_actions() -> None:
     version = model.settings_version
     model.change(model.settings.from_table({**model.settings.to_table(), "actions": ["d", "b", "a"], "retired": []}))
     assert model.settings_version == version
-    with pytest.raises(InvalidInputError, match="horizon must stay as it is while a model lives, 3, got 4"):
+    with pytest.raises(InvalidInputError, match="horizon is fixed for the life of a model and must be 3, got 4"):
         model.change(model.settings.from_table({**model.settings.to_table(), "horizon": 4}))
 
 
@@ -468,11 +472,11 @@ def test_sets_that_are_damaged_or_gone_leave_sessions_to_chance(
     publish(model, ["aaa"])
     assert model.decide(HERE, session="s").probability != pytest.approx(1 / 3)
     store._connection.execute("UPDATE plan SET content = zeroblob(8)")
-    assert any("place 0" in each for each in model.verify())
+    assert any("position 0" in each for each in model.verify())
     store.close()
     again = sessions_of(SQLiteStore(tmp_path / "store.db", durable=False))
     assert again.decide(HERE, session="s").probability == pytest.approx(1 / 3)
-    assert "its sessions go on at random" in caplog.text
+    assert "its sessions act at random" in caplog.text
     again.store.close()
 
 

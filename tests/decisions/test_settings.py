@@ -66,14 +66,14 @@ def test_a_horizon_makes_a_model_of_sessions_and_tables_go_both_ways() -> None:
         ({"agent": "psvj"}, "agent must be one of 'psvi', 'auto-psvi', 'lpsvi', 'phe', 'ucbvi', 'q-learning', "),
         ({"agent": {"agent": 3}}, "agent must be one of 'psvi', "),
         ({"agent": "psrl"}, "agent must be an agent that plays in simulators, got 'psrl'"),
-        ({"agent": "os:system"}, "files that hold data import nothing"),
+        ({"agent": "os:system"}, "data files may not import"),
         ({"agent": {"width": 1.0}}, "agent must be a name, or a table such as"),
         ({"agent": {"agent": "psvi", "colour": 1}}, "psvi has no setting 'colour'"),
         ({"basis": "tiles"}, "basis must be a table such as"),
-        ({"basis": {"features": "builtins:print"}}, "files that hold data import nothing"),
-        ({"reward_range": [1.0, 0.0]}, "reward_range must be a lower number and a higher one"),
+        ({"basis": {"features": "builtins:print"}}, "data files may not import"),
+        ({"reward_range": [1.0, 0.0]}, "reward_range must be two numbers, minimum below maximum"),
         ({"leaving": "often"}, "leaving must be one of 'cut', 'terminal', got 'often'"),
-        ({"actions": []}, "actions must be given with the settings of a model of sessions"),
+        ({"actions": []}, "actions must be given in the settings of a model of sessions"),
         ({"draws": 8}, "draws must be left out for sessions"),
         ({"forgetting": {"seconds": 60}}, "forgetting must be left out for sessions"),
         ({"action_features": ["price"], "actions": {"a": {"price": 1.0}}}, "their actions have no features"),
@@ -109,7 +109,7 @@ def test_a_sparse_model_that_might_take_too_much_memory_is_refused_with_figures(
         DecisionLearner(2**20, silence=Unknown(), draws=1024)
     table: dict[str, Any] = {"categories": ["c"], "hashed": 2**18, "silence": {"kind": "unknown"}}
     ModelSettings.from_table({**table, "actions": [str(i) for i in range(16)]})
-    with pytest.raises(InvalidInputError, match="fewer actions with weights of their own"):
+    with pytest.raises(InvalidInputError, match="fewer actions with their own weights"):
         ModelSettings.from_table({**table, "actions": [str(i) for i in range(40)]})
     with pytest.raises(InvalidInputError, match="at most 1024 in sessions and by age"):
         ModelSettings.from_table({**table, "actions": ["a"], "silence": {"kind": "by_age", "seconds": 60}})
@@ -121,7 +121,7 @@ def test_new_names_are_refused_when_no_more_fit(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "MOST_NUMBERS", 5 * 2 * 3)
     model = model_of(actions=[], features=["x"])
     assert len(model.decide({"x": 1.0}, actions=["a", "b", "c"], size=3).ranking) == 3
-    with pytest.raises(InvalidInputError, match="weights of their own must be at most 5 with 2 features, got 6"):
+    with pytest.raises(InvalidInputError, match="their own weights must be at most 5 with 2 features, got 6"):
         model.decide({"x": 1.0}, actions=["d", "e", "f"], size=3)
     answers = model.run([Decide({"x": 1.0}, actions=[name]) for name in "defg"])  # of which two fit
     assert [isinstance(each, InvalidInputError) for each in answers] == [False, False, True, True]
@@ -155,5 +155,5 @@ def test_a_long_ranking_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("belated.decisions._core.MOST_RANKED", 6)
     model = model_of()
     assert len(model.decide({"x": 1.0, "y": 0.0}, size=2).ranking) == 2
-    with pytest.raises(InvalidInputError, match="size must be at most 2, with 3 features of each action, got 3"):
+    with pytest.raises(InvalidInputError, match="size must be at most 2 with 3 features per action, got 3"):
         model.decide({"x": 1.0, "y": 0.0}, size=3)

@@ -47,7 +47,7 @@ def test_a_server_that_hangs_is_given_up(model: Model, at: str, monkeypatch: pyt
     else:
         os.kill(stopped, signal.SIGSTOP)
     try:
-        with pytest.raises(StoreError, match="no answer within"):
+        with pytest.raises(StoreError, match="no response within"):
             model.decide(CONTEXT, key="k")
         monkeypatch.undo()
         monkeypatch.setattr(module, "SILENCE", 30.0)

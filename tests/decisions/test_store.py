@@ -289,18 +289,18 @@ def test_a_second_process_is_refused_by_whatever_name(how: str, tmp_path: Path) 
         for each in path.parent.glob("*lock*"):
             each.unlink()
         other = path
-    words = "in use by another process|several names"
+    words = "in use by another process|several hard links"
     with pytest.raises(StoreError, match=words):
         SQLiteStore(other)
     second = subprocess.run([sys.executable, "-c", OPENED, str(other)], capture_output=True, text=True)
-    assert second.returncode and ("in use by another process" in second.stderr or "several names" in second.stderr)
+    assert second.returncode and ("in use by another process" in second.stderr or "several hard links" in second.stderr)
     store.append([decision("two")])  # and the first is not disturbed
     assert len(list(store.log("m"))) == 2 and store.check("m") == []
     store.close()
     if how == "hard link":  # the log that goes with the file has the name of the other
-        with pytest.raises(StoreError, match="several names"):
+        with pytest.raises(StoreError, match="several hard links"):
             SQLiteStore(other)
-        with pytest.raises(StoreError, match="several names"):
+        with pytest.raises(StoreError, match="several hard links"):
             SQLiteStore(other, read_only=True)
         other.unlink()
         other = path
@@ -365,7 +365,7 @@ def test_after_an_error_of_the_disk_nothing_more_is_written(code: int, broken: b
             lambda: store.save_snapshot(SnapshotRow("m", 0, 1.0, 0, "{}", b"", b"")),
         )
         for call in calls:
-            with pytest.raises(StoreError, match="must be opened again: disk I/O error"):
+            with pytest.raises(StoreError, match="must be reopened: disk I/O error"):
                 call()
     else:
         store.append([decision("three")])
@@ -425,7 +425,7 @@ def test_a_backup_is_a_store(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "store.db", durable=False)
     store.append([decision("one")])
     store.backup(tmp_path / "copy.db")
-    with pytest.raises(InvalidInputError, match="not there yet"):
+    with pytest.raises(InvalidInputError, match="does not exist yet"):
         store.backup(tmp_path / "copy.db")
     copy = SQLiteStore(tmp_path / "copy.db")
     assert copy.decision("one") == store.decision("one")

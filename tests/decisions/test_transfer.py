@@ -113,7 +113,7 @@ def test_a_backup_of_a_store_in_use_is_the_same_store(tmp_path: Path) -> None:
     copy = Model("ads", None, SQLiteStore(tmp_path / "copy.db"))
     assert copy.summary()["decisions"] == 20
     assert copy.verify() == []
-    with pytest.raises(InvalidInputError, match="not there yet"):
+    with pytest.raises(InvalidInputError, match="does not exist yet"):
         back_up(tmp_path / "live.db", tmp_path / "copy.db")
     copy.store.close()
     store.close()

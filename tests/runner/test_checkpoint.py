@@ -169,7 +169,7 @@ def test_a_damaged_checkpoint_is_refused(saved: Path, tmp_path: Path) -> None:
     for name, part in damaged.items():
         path = tmp_path / name
         path.write_bytes(part)
-        with pytest.raises(belated.DamagedFileError, match="is not a whole belated-checkpoint file"):
+        with pytest.raises(belated.DamagedFileError, match="is not an intact belated-checkpoint file"):
             fresh().restore(path)
         arguments = WORLDS["changing"], AGENTS["greedy"], DELAYS["by-action"]
         with pytest.raises(belated.DamagedFileError):

@@ -80,7 +80,7 @@ def test_a_flipped_bit_anywhere_is_noticed_before_any_parser_sees_it(
     monkeypatch.setattr(pl, "read_parquet_metadata", None)
     for at in range(len(whole)):
         store.path(run).write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
-        with pytest.raises(belated.DamagedFileError, match=r"seed-00\.parquet is not a whole belated-rows file"):
+        with pytest.raises(belated.DamagedFileError, match=r"seed-00\.parquet is not an intact belated-rows file"):
             store.read(run)
 
 
@@ -97,7 +97,7 @@ def test_foreign_and_short_files_are_refused(tmp_path: Path) -> None:
     path = store.path(run)
     path.parent.mkdir(parents=True)
     pl.DataFrame({"a": [1]}).write_parquet(path)
-    with pytest.raises(belated.DamagedFileError, match="has no digest, so it is cut short, foreign or old"):
+    with pytest.raises(belated.DamagedFileError, match="has no digest, so it is truncated, foreign or old"):
         store.read(run)
     file = io.BytesIO()
     pl.DataFrame({"a": [1]}).write_parquet(file, metadata={"digest": BLANK_SEAL})
@@ -120,7 +120,7 @@ def test_a_panic_of_the_parser_is_damage(tmp_path: Path, monkeypatch: pytest.Mon
         raise pl.exceptions.PanicException("out of bounds")
 
     monkeypatch.setattr(pl, "read_parquet", panic)
-    with pytest.raises(belated.DamagedFileError, match="is not a whole belated-rows file: out of bounds"):
+    with pytest.raises(belated.DamagedFileError, match="is not an intact belated-rows file: out of bounds"):
         store.read(run)
 
 
@@ -241,7 +241,7 @@ def test_every_address_holds_the_same_bytes(tmp_path: Path, kind: str) -> None:
 def test_damage_at_an_address_is_noticed_and_named() -> None:
     store, run = Store("memory://damage"), one_run()
     store.folder.write(f"{run.id}.parquet", to_parquet(play(run), run.describe())[:-50])
-    with pytest.raises(belated.DamagedFileError, match=r"memory://damage/x/.*seed-00\.parquet is not a whole"):
+    with pytest.raises(belated.DamagedFileError, match=r"memory://damage/x/.*seed-00\.parquet is not an intact"):
         store.read(run)
 
 

@@ -70,7 +70,7 @@ def test_the_winner_is_the_one_that_walks_to_the_reward(working_folder: Path) ->
     outcome.save("out")
     final = {name: value for name, value in specification(agents={}).items() if name != "tune"}
     final |= {"include": "winners.json"}
-    with pytest.raises(belated.InvalidInputError, match=rf"neither of belated .* pass classes=\['{OWN}:Coin'\]"):
+    with pytest.raises(belated.InvalidInputError, match=rf"neither built-in .* pass classes=\['{OWN}:Coin'\]"):
         belated.Experiment.from_dict(final, folder=working_folder / "out")
     named = {**final, "classes": [f"{OWN}:Coin"]}
     included = belated.Experiment.from_dict(named, folder=working_folder / "out")

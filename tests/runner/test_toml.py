@@ -156,7 +156,7 @@ def test_what_cannot_be_included_or_played_is_refused(winners: Path, changes: di
 def test_winners_that_were_changed_are_refused(winners: Path, tmp_path: Path) -> None:
     changed = winners.read_bytes().replace(b'"greedy"', b'"random"', 1)
     (tmp_path / "winners.json").write_bytes(changed)
-    with pytest.raises(belated.DamagedFileError, match="its content does not agree with its digest"):
+    with pytest.raises(belated.DamagedFileError, match="its content does not match its digest"):
         belated.Experiment.from_dict(specification(include="winners.json"), folder=tmp_path)
     content = {**json.loads(winners.read_text()), "winners": {"x": "psvi"}, "digest": BLANK_SEAL}
     (tmp_path / "winners.json").write_bytes(seal(json.dumps(content).encode()))

@@ -87,7 +87,7 @@ def test_winners_import_nothing(tmp_path: Path, outcome: Outcome) -> None:
     content, name = json.loads(file.read_text()), "subprocess:getoutput"
     settings = {"algorithm": name, "cmd": f"touch {marker}"}
     file.write_bytes(seal(json.dumps({**content, "winners": {"psvi": settings}, "digest": BLANK_SEAL}).encode()))
-    with pytest.raises(belated.InvalidInputError, match="'subprocess:getoutput' is neither of belated nor of a plugin"):
+    with pytest.raises(belated.InvalidInputError, match="'subprocess:getoutput' is neither built-in nor from a plugin"):
         load_winners(file)
     with pytest.raises(belated.InvalidInputError, match="must be an algorithm"):
         load_winners(file, classes=[name])

@@ -89,7 +89,7 @@ def test_a_key_opens_what_it_is_for() -> None:
         with pytest.raises(RejectedError) as refused:
             admit(service, "feedback", headers)
         assert refused.value.code == 403
-    needed, wrong = "a key is needed", "none of the keys"
+    needed, wrong = "a key is required", "the key is unknown"
     tried = [([], needed), ([(b"x-api-key", b"wrong")], wrong), ([(b"authorization", b"Basic s3cret")], needed)]
     for headers, sentence in tried:
         with pytest.raises(RejectedError, match=sentence) as refused:

@@ -336,7 +336,7 @@ def test_what_fails_inside_is_said_in_the_log_only(client: TestClient, monkeypat
     posted = client.post("/v1/models/ads/decide", json=CONTEXT)
     for answer in (posted, client.get("/v1/models/ads"), client.get("/openapi.json")):
         assert (answer.status_code, "secret" in answer.text) == (500, False)
-        assert "the log of the service" in answer.json()["error"]
+        assert "see the log of the service" in answer.json()["error"]
 
 
 def test_a_page_of_another_site_neither_reads_nor_writes(client: TestClient) -> None:

@@ -225,7 +225,7 @@ def test_when_all_are_at_work_a_new_one_is_told_to_come_again(monkeypatch: pytes
         writer.write(POST + b"Content-Length: 5\r\nExpect: 100-continue\r\n\r\n")
         await asyncio.sleep(0.1)
         code, said = await send(port)
-        assert (code, "open already" in said["error"]) == (503, True)
+        assert (code, "already open" in said["error"]) == (503, True)
         writer.close()
 
     talk(conversation)

@@ -87,7 +87,7 @@ def test_figures_are_told_while_the_store_does_not_answer() -> None:
     clock.now -= 7200.0
 
     def fail() -> Any:
-        raise StoreError("the store on PostgreSQL cannot be read")
+        raise StoreError("the PostgreSQL store cannot be read")
 
     models[0].oldest = fail  # type: ignore[method-assign]
     writer: Any = SimpleNamespace(depth=0, problem="no answer", problems={}, failures={})

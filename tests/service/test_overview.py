@@ -94,7 +94,7 @@ def test_no_reward_at_all_and_rewards_of_another_store_are_alarms(service: Servi
     for number in range(11):
         model.feedback(f"of-another-store-{number}", 1.0)
     assert [each.split(":")[0] for each in look(service)["alarms"]] == [
-        "No reward has come for any decision yet.",
+        "No reward has arrived yet.",
         "11 rewards were for decisions that do not exist",
     ]
 
@@ -130,7 +130,7 @@ def test_a_long_log_is_looked_at_from_end_to_end(
 
 def test_a_commit_that_failed_is_an_alarm(service: Service) -> None:
     service.writer.failed("ads", StoreFullError("there is no space left"))
-    assert look(service)["alarms"] == ["Nothing can be decided: there is no space left"]
+    assert look(service)["alarms"] == ["No decisions can be made: there is no space left"]
 
 
 def test_a_clock_that_differs_from_the_stores_is_an_alarm(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_a_floor_that_decides_is_an_alarm(service: Service, clock: Clock) -> Non
     model = service.model("ads")
     model.change(ModelSettings.from_table({**model.settings.to_table(), "floor": 1.0}))
     rewarded(model, clock, 100, 1.0)
-    assert ["the floor decides" in each for each in look(service)["alarms"]] == [True]
+    assert ["drawn by the floor" in each for each in look(service)["alarms"]] == [True]
 
 
 def test_the_arrival_of_rewards_is_shown_by_action(clock: Clock) -> None:
@@ -192,7 +192,7 @@ def test_what_a_signal_is_worth_is_said_in_words(clock: Clock) -> None:
     clock.now += 100.0
     model.tick()
     click, look_ = look(service)["signals"]
-    assert click.startswith("click tells ")
+    assert click.startswith("click explains")
     assert 40 < float(click.split()[2]) < 90
     assert "look" in look_
     service.close()

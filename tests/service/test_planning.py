@@ -105,7 +105,7 @@ def test_refusals_have_a_sentence_and_a_status(client: TestClient, clock: Clock)
     refused = {
         "ended": (409, "has ended"),
         "full": (409, "with its last step"),
-        "idle": (409, "by standing idle"),
+        "idle": (409, "by being idle"),
         "gone": (410, "which was forgotten"),
     }
     for name, (code, words) in refused.items():
@@ -187,11 +187,11 @@ def test_plans_that_cannot_be_drawn_leave_sessions_as_they_are(
                 time.sleep(0.01)
             assert post(client, "decide", session="v", context=HERE)[0] == 200
             found = client.get("/v1/models/shop").json()["alarms"]
-            assert any("Sessions go on with old plans: MemoryError" in each for each in found)
+            assert any("Sessions continue with old plans: MemoryError" in each for each in found)
             assert 'kind="plan",model="shop"' in client.get("/metrics").text
         planned(client)
         assert service.planning.problem("shop") == ""
-    assert "no plans could be drawn for shop" in caplog.text
+    assert "drawing plans for shop failed" in caplog.text
 
 
 def test_old_plans_are_an_alarm(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,9 +203,9 @@ def test_old_plans_are_an_alarm(clock: Clock, monkeypatch: pytest.MonkeyPatch) -
     model.end("s")
     assert not [each for each in alarms(service, model, [], [], clock.now) if "plans" in each]
     (found,) = [each for each in alarms(service, model, [], [], clock.now + OLD + 1.0) if "plans" in each]
-    assert found == "The plans of sessions are 601 seconds old, and 1 sessions have ended since."
+    assert found == "The plans for sessions are 601 seconds old, and 1 sessions have ended since."
     monkeypatch.setattr(service.planning, "_began", ("shop", time.monotonic() - 100.0))
-    assert "under way for 100 seconds" in service.planning.problem("shop")
+    assert "taken 100 seconds so far" in service.planning.problem("shop")
     service.close()
 
 

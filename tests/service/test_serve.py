@@ -52,7 +52,7 @@ def test_an_address_that_is_taken_is_refused_before_the_store_is_made(folder: Pa
 def test_an_address_is_ours_before_anybody_is_let_in() -> None:
     with listen("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
-        with pytest.raises(InvalidInputError, match=f"must be an address that is free, got 127.0.0.1:{port}: Address"):
+        with pytest.raises(InvalidInputError, match=f"must be a free address, got 127.0.0.1:{port}: Address"):
             listen("127.0.0.1", port)
 
 
@@ -61,7 +61,7 @@ def test_a_password_is_neither_shown_at_the_start_nor_in_an_error(
 ) -> None:
     secret = "hunter2"
     message = refused(call("serve", "--store", f"postgresql://me:{secret}@127.0.0.1:1/db", "--port", free_port()))
-    assert "PostgreSQL cannot be reached" in message
+    assert "PostgreSQL store cannot be reached" in message
     assert secret not in message
     for odd in (f"{secret} x@host", f"a@{secret}@host", f"{secret}/x@host", f"a:{secret}@host", f"{secret}%zz@[::1"):
         message = refused(call("serve", "--store", f"postgresql://me:{odd}/db", "--port", free_port()))

@@ -57,12 +57,12 @@ def test_a_jump_of_the_clock_is_refused_with_a_sentence_and_an_alarm(
         for path, body in (("decide", CONTEXT), ("feedback", {"id": made, "reward": 1.0})):
             answer = client.post(f"/v1/models/ads/{path}", json=body)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-            assert "where it should be" in answer.json()["error"]
+            assert "the expected time" in answer.json()["error"]
         ready = client.get("/health/ready")
-        assert ready.status_code == 503 and "where it should be" in ready.json()["problem"]
+        assert ready.status_code == 503 and "the expected time" in ready.json()["problem"]
         figures = client.get("/metrics").text
         assert "belated_ready 0.0" in figures and 'belated_failures_total{kind="clock",model="ads"}' in figures
-        assert ["where it should be" in each for each in client.get("/v1/models/ads").json()["alarms"]] == [True]
+        assert ["the expected time" in each for each in client.get("/v1/models/ads").json()["alarms"]] == [True]
         assert store.last("ads") == rows
         wrong = 60.0
         assert client.post("/v1/models/ads/decide", json=CONTEXT).status_code == 200

@@ -112,7 +112,7 @@ def test_what_does_not_fit_is_refused_at_once(
     accepted = [send(writer, model, Decide(CONTEXT))]
     assert store.entered.wait(30)
     accepted += [send(writer, model, Decide(CONTEXT)) for _ in range(3)]
-    with pytest.raises(FullError, match="3 requests are waiting"):
+    with pytest.raises(FullError, match="3 requests are already waiting"):
         send(writer, model, Decide(CONTEXT))
     store.open.set()
     assert len({each.result()[0].row.id for each in accepted}) == 4
@@ -237,7 +237,7 @@ def test_a_slow_model_keeps_no_other_waiting(store: Gate, model: Model, monkeypa
         assert len({send(writer, model, Decide(CONTEXT)).result()[0].row.id for _ in range(5)}) == 5
         assert not late.told.is_set()
         monkeypatch.setattr(module, "STALLED", 0.0)
-        assert "commit of 'slow' has been under way" in writer.problems["slow"]
+        assert "commit of 'slow' has been in progress" in writer.problems["slow"]
         assert writer.problem == ""  # the other goes on
         slow.goes_on.set()
         assert late.result()[0].row.ranking[0] in "ab"
@@ -279,7 +279,7 @@ def test_an_error_of_a_commit_is_a_503_and_what_was_stored_is_learned(
     try:
         monkeypatch.setattr(store, "append", fails)
         told = send(writer, model, Reward(made, 1.0)).result()
-        assert isinstance(told, StoreError) and "send it again" in str(told)
+        assert isinstance(told, StoreError) and "retry with the same" in str(told)
         assert type(error).__name__ in writer.problems["ads"] and writer.failures["ads", "error"] == 1
         assert (writer.problem, list(writer.problems)) == ("", ["ads"])  # the other goes on
         monkeypatch.setattr(store, "append", append)
@@ -365,7 +365,7 @@ def test_closing_does_not_wait_for_ever_for_a_store_that_hangs(
     first = send(writer, model, Decide(CONTEXT))
     assert store.entered.wait(30)
     second = send(writer, model, Decide(CONTEXT))
-    assert "under way" in writer.problem
+    assert "in progress" in writer.problem
     assert writer.close() is False
     assert all("has not answered in time" in str(each.result()) for each in (first, second))
     store.open.set()

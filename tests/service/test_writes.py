@@ -65,7 +65,7 @@ def test_bodies_that_are_not_read(headers: list[tuple[bytes, bytes]], body: byte
 
 def test_all_bodies_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "LARGEST_TOTAL", 10)
-    with pytest.raises(RejectedError, match="10 bytes are being worked on") as refused:
+    with pytest.raises(RejectedError, match="10 bytes are already being processed") as refused:
         read(JSON, b"12345", b"678901")
     assert refused.value.code == 503
 

@@ -136,7 +136,7 @@ def test_data_may_name_only_what_it_is_given() -> None:
     makers: list[Callable[[Any], Any]] = [agent_from_dict, delay_from_dict, features_from_dict]
     with reading([]):
         for make, table in zip(makers, names, strict=True):
-            with pytest.raises(InvalidInputError, match=rf"neither of belated nor .* pass classes=\['{OWN}:"):
+            with pytest.raises(InvalidInputError, match=rf"neither built-in nor .* pass classes=\['{OWN}:"):
                 make(table)
         assert OWN not in sys.modules  # not even imported
         assert isinstance(agent_from_dict({"algorithm": "psvi"}), belated.DelayedPSVI)
@@ -145,7 +145,7 @@ def test_data_may_name_only_what_it_is_given() -> None:
         coin: Any = agent_from_dict(names[0])
         assert coin.heads == 0.5
         assert isinstance(delay_from_dict(names[1]), twice)
-        with pytest.raises(InvalidInputError, match="neither of belated"):
+        with pytest.raises(InvalidInputError, match="neither built-in"):
             features_from_dict(names[2])
     assert features_from_dict(names[2]).size == 2  # and afterwards everything is as before
 

@@ -155,7 +155,7 @@ def test_probabilities() -> None:
         ([0.5, 0.4], r"^p must sum to one over the last axis, got 0\.9$"),
         ([[1.0, 0.0], [0.7, 0.7]], r"^p must sum to one over the last axis, got 1\.4 at index \(1,\)$"),
         ([1.5, -0.5], r"^p must be non-negative, got -0\.5 at index \(1,\)$"),
-        ([], r"^p must be probabilities, at least one, got \[\]$"),
+        ([], r"^p must be at least one probability, got \[\]$"),
         ([np.nan, 1.0], r"^p must be finite"),
     ]
     for value, message in cases:

@@ -19,17 +19,17 @@ from belated._cli.shared import Commands
 from belated.errors import InvalidInputError
 
 PANEL = "Study"
-#: The commands of belated-studies: without it each says how to get it.
+#: The commands of belated-studies; if it is not installed, each of them says how to install it.
 STUDIES = ("paper", "systems", "lemmas", "exploration", "trials")
 
 
 def add_installed_commands(app: typer.Typer) -> None:
-    """Add the commands of installed packages; what is missing or cannot be imported becomes one that says so."""
+    """Add the commands of installed packages; a missing or broken one is added as a command that says so."""
     installed = {point.name: point for point in entry_points(group="belated.commands")}
     for name in dict.fromkeys([*STUDIES, *sorted(installed)]):
         if name not in installed:
             how = f"pip install belated-studies, or make {name} in a clone"
-            _add_failing(app, name, f"belated {name} comes with belated-studies, which is not installed: {how}")
+            _add_failing(app, name, f"belated {name} is part of belated-studies, which is not installed: {how}")
             continue
         try:
             command: Callable[..., None] = installed[name].load()
@@ -45,7 +45,7 @@ def _add_failing(app: typer.Typer, name: str, sentence: str) -> None:
     def command() -> None:
         raise InvalidInputError(sentence)
 
-    about = "Comes with belated-studies." if name in STUDIES else "Cannot be imported."
+    about = "Part of belated-studies." if name in STUDIES else "Cannot be imported."
     anything = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command(name, help=about, rich_help_panel=PANEL, context_settings=anything)(command)
 
@@ -89,4 +89,4 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
-    """Take the options that come before any command."""
+    """Handle the options that precede any command."""

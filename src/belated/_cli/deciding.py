@@ -1,4 +1,4 @@
-"""`belated serve` and `belated decisions`: run the decision service, and look after its log."""
+"""`belated serve` and `belated decisions`: run the decision service, and maintain its log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from belated.decisions._evaluation import Policy
     from belated.decisions._store.base import Store
 
-Where = Annotated[str, typer.Option("--store", help="SQLite file, or an address such as postgresql://host/name.")]
+Where = Annotated[str, typer.Option("--store", help="SQLite file, or a URL such as postgresql://host/name.")]
 Which = Annotated[str, typer.Option("--model", help="Name of the model.")]
 
 
@@ -28,24 +28,24 @@ def serve_command(
     store: Where = "decisions.db",
     config: Annotated[
         Path | None,
-        typer.Option(help="TOML file with a table \\[models.NAME] for each model; left out: as the store knows."),
+        typer.Option(help="TOML file with a table \\[models.NAME] for each model; by default those in the store."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; others than this machine's need --keys.")
+        str, typer.Option(help="Address to listen on; all but loopback addresses need --keys.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
-    keys: Annotated[Path | None, typer.Option(help="TOML file of keys, from belated decisions new-key.")] = None,
+    keys: Annotated[Path | None, typer.Option(help="TOML file with keys, from belated decisions new-key.")] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Another name by which callers, or a proxy, may ask for this service; may be repeated."),
+        typer.Option(help="Another host name under which clients, or a proxy, reach this service; may be repeated."),
     ] = None,
 ) -> None:
-    """Serve decisions over HTTP, and learn from rewards whenever they come."""
+    """Serve decisions over HTTP, and learn from rewards whenever they arrive."""
     import os
 
     from belated._cli.shared import needs
 
-    # The products are small: threads of the linear algebra would only wait for one another, and for other requests.
+    # The matrices are small: BLAS threads would only wait for each other, and for other requests.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     with needs("service"):
@@ -61,11 +61,11 @@ def serve_command(
     )
 
 
-decisions = typer.Typer(help="Look after the log of the decision service.", no_args_is_help=True)
+decisions = typer.Typer(help="Maintain the log of the decision service.", no_args_is_help=True)
 
 
 def open_any(store: str, *, read_only: bool) -> Store:
-    """Open a store; one in a file that is only read may be in use."""
+    """Open a store; a SQLite file opened read-only may be in use."""
     from belated.decisions import SQLiteStore
     from belated.decisions._store import open_store
 
@@ -93,7 +93,7 @@ def export_command(
     from belated.decisions._transfer import export_log
 
     count = export_log(open_model(store, model, read_only=True), out)
-    say(Console(), f"{count} decisions are in {out}; click is what each counts with, reported what came")
+    say(Console(), f"{count} decisions are in {out}; click is the reward that counts, reported the reported one")
 
 
 @decisions.command("import")
@@ -116,15 +116,15 @@ def import_command(
     if done.known:
         say(
             Console(),
-            f"{done.known} were left out: the store has decisions with these ids, of {model} or another model",
+            f"{done.known} were skipped: the store already has decisions with these ids, of {model} or another model",
         )
     if done.repeated:
-        say(Console(), f"{done.repeated} were left out: their ids are in the file before")
+        say(Console(), f"{done.repeated} were skipped: their ids occur earlier in the file")
 
 
 @decisions.command("backup")
 def backup_command(store: Where, out: Annotated[Path, typer.Argument(help="File to write.")]) -> None:
-    """Copy a SQLite store, also while the service runs."""
+    """Copy a SQLite store, even while the service runs."""
     from belated.decisions._transfer import back_up
 
     back_up(store, out)
@@ -133,7 +133,7 @@ def backup_command(store: Where, out: Annotated[Path, typer.Argument(help="File 
 
 @decisions.command("verify")
 def verify_command(store: Where, model: Which) -> None:
-    """Check that the database is whole, that no row was changed, and that state and plans follow from the log."""
+    """Check that the database is intact, that no row was altered, and that state and plans follow from the log."""
     from belated.decisions import Model
 
     opened = open_any(store, read_only=True)
@@ -145,10 +145,10 @@ def verify_command(store: Where, model: Which) -> None:
         say(Console(), sentence)
     if found:
         raise typer.Exit(1)
-    say(Console(), f"{model} is whole: every row is as written, and its state is what the log says")
+    say(Console(), f"{model} is intact: no row was altered, and its state follows from the log")
 
 
-To = Annotated[str, typer.Argument(help="The new store: a file that is not there yet, or the address of an empty one.")]
+To = Annotated[str, typer.Argument(help="The new store: a file that does not exist yet, or the URL of an empty one.")]
 
 
 @decisions.command("salvage")
@@ -164,14 +164,14 @@ def migrate_command(
     store: Where,
     to: To,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with models, as \\[models.NAME], that go on with other settings.")
+        Path | None, typer.Option(help="TOML file with new settings of models, as \\[models.NAME].")
     ] = None,
 ) -> None:
-    """Copy a store to another place, or re-encode its models into a new store. Stop the service first."""
+    """Copy a store elsewhere, or re-encode its models into a new store. Stop the service first."""
     from belated.decisions._copying import migrate
     from belated.service._config import load_models
 
-    report(migrate(store, to, {} if config is None else load_models(config)), to, "not taken over")
+    report(migrate(store, to, {} if config is None else load_models(config)), to, "not copied")
 
 
 def report(copied: list[Copied], to: str, word: str) -> None:
@@ -184,12 +184,12 @@ def report(copied: list[Copied], to: str, word: str) -> None:
 
 Other = Annotated[
     Path | None,
-    typer.Option(help="TOML file with other settings of the model, as \\[models.NAME], to play the log through."),
+    typer.Option(help="TOML file with other settings of the model, as \\[models.NAME], to replay the log under."),
 ]
 
 
 Agent = Annotated[
-    str | None, typer.Option(help="Of a model of sessions: another agent by its name, which is fed from the log.")
+    str | None, typer.Option(help="For a model of sessions: the name of another agent, which is trained on the log.")
 ]
 
 
@@ -200,7 +200,7 @@ def evaluate_command(
     config: Other = None,
     action: Annotated[str | None, typer.Option(help="Evaluate the policy that always chooses this action.")] = None,
     agent: Agent = None,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
 ) -> None:
     """Estimate what another policy would have earned: other settings, one fixed action, or uniform actions."""
     from belated.decisions._evaluation import always, assess, evaluate, uniform, usable
@@ -208,7 +208,7 @@ def evaluate_command(
 
     opened = open_model(store, model, read_only=True)
     if sum(each is not None for each in (config, action, agent)) > 1:
-        raise InvalidInputError("give one of --config, --action and --agent: each is a policy of its own")
+        raise InvalidInputError("give only one of --config, --action and --agent: each is a policy")
     if action is not None:
         from belated._util.validate import choice
 
@@ -219,7 +219,7 @@ def evaluate_command(
         show_sessions(opened, other, uniform if action is None else always(action), name, level)
         return
     if agent is not None:
-        raise InvalidInputError(f"--agent is for models of sessions, and {model} is of single decisions")
+        raise InvalidInputError(f"--agent is for models of sessions, and {model} has none")
     if config is not None:
         pairs = list(replay(opened, other_settings(config, model)))
         log = usable(entry for entry, _ in pairs)
@@ -231,20 +231,20 @@ def evaluate_command(
         found = evaluate(opened.log(), policy, opened.settings, level=level)
         name = policy_name(action)
     show_estimates(f"{name}, on {found.decisions} decisions", "mean reward", (*found.estimates, found.logged), level)
-    worth = f"worth {found.effective:.0f} decisions of that policy"
-    possible = "" if math.isnan(found.possible) else f", and {found.possible:.1f} was possible"
-    say(Console(), f"{worth}; the largest weight of one decision is {found.largest:.1f}{possible}")
+    worth = f"effective sample size: {found.effective:.0f} decisions"
+    possible = "" if math.isnan(found.possible) else f" (the maximum possible is {found.possible:.1f})"
+    say(Console(), f"{worth}; the largest importance weight is {found.largest:.1f}{possible}")
     if found.young:
-        say(Console(), f"left out: {found.young} decisions as young as those whose rewards may still come")
+        say(Console(), f"left out: {found.young} decisions as young as those whose rewards may still arrive")
     if found.in_flight:
-        say(Console(), f"{found.in_flight} decisions in flight count with the ages that they have reached")
+        say(Console(), f"{found.in_flight} decisions in flight count with the ages that they have completed")
     if found.lost:
-        say(Console(), f"{found.lost} rewards never came; others of the same action count for them")
+        say(Console(), f"{found.lost} rewards never arrived; others of the same action are weighted up")
     show_reasons((*found.estimates, found.logged))
 
 
 def policy_name(action: str | None) -> str:
-    return "any action alike" if action is None else f"always {action}"
+    return "uniform actions" if action is None else f"always {action}"
 
 
 def show_estimates(title: str, measure: str, estimates: Sequence[Estimate], level: float) -> None:
@@ -258,17 +258,17 @@ def show_estimates(title: str, measure: str, estimates: Sequence[Estimate], leve
 
 
 def show_reasons(estimates: Sequence[Estimate]) -> None:
-    """Say why estimates have no interval."""
+    """Print why estimates have no interval."""
     reasons: dict[str, list[str]] = {}
     for each in estimates:
         if each.reason:
             reasons.setdefault(each.reason, []).append(each.method)
     for reason, methods in reasons.items():
-        say(Console(), f"no interval of {', '.join(methods)}: {reason}")
+        say(Console(), f"no interval for {', '.join(methods)}: {reason}")
 
 
 def show_sessions(model: Model, other: ModelSettings | None, policy: Policy, name: str, level: float) -> None:
-    """Print what other settings, or a policy if there are none, would have earned a session."""
+    """Print the estimated return per session of other settings or, if there are none, of a policy."""
     from belated.decisions._replay import replay_sessions
     from belated.decisions._session_evaluation import (
         assess_sessions,
@@ -285,12 +285,12 @@ def show_sessions(model: Model, other: ModelSettings | None, policy: Policy, nam
         found = assess_sessions(log, [drawn[each.session] for each in log.sessions], model.settings, level=level)
     estimates = (*found.estimates, found.logged)
     show_estimates(f"{name}, on {found.sessions} sessions", "mean return", estimates, level)
-    worth = f"worth {found.effective:.0f} sessions of that policy"
-    say(Console(), f"{worth}; the largest weight of one session is {found.largest:.1f}")
+    worth = f"effective sample size: {found.effective:.0f} sessions"
+    say(Console(), f"{worth}; the largest importance weight is {found.largest:.1f}")
     if found.young:
-        say(Console(), f"left out: {found.young} sessions that are open, or as young as those that wait for rewards")
+        say(Console(), f"left out: {found.young} sessions that are open, or as young as those awaiting rewards")
     if found.lost:
-        say(Console(), f"left out: {found.lost} sessions some of whose rewards never came")
+        say(Console(), f"left out: {found.lost} sessions with rewards that never arrived")
     show_reasons(estimates)
 
 
@@ -320,11 +320,11 @@ def replay_command(
     from belated.decisions._transfer import write_replay
 
     if (config is None) == (agent is None):
-        raise InvalidInputError("give either --config or --agent: what the log is played through")
+        raise InvalidInputError("give either --config or --agent, to replay the log under")
     opened = open_model(store, model, read_only=True)
     if opened.settings.sessions is None:
         if config is None:
-            raise InvalidInputError(f"--agent is for models of sessions, and {model} is of single decisions")
+            raise InvalidInputError(f"--agent is for models of sessions, and {model} has none")
         count = write_replay(replay(opened, other_settings(config, model)), out)
         say(Console(), f"{count} decisions are in {out}")
         return
@@ -334,7 +334,7 @@ def replay_command(
     likely = sum(float(row[tuple(entry.actions).index(entry.action)]) for entry, row in pairs)
     say(Console(), f"{count} steps of {len(sessions)} sessions are in {out}")
     if count:
-        say(Console(), f"it would have taken {100 * likely / count:.1f} % of the actions that were taken")
+        say(Console(), f"it would have taken {100 * likely / count:.1f} % of the logged actions")
 
 
 def other_settings(config: Path, model: str) -> ModelSettings:
@@ -351,10 +351,10 @@ def purge_command(
     store: Where,
     model: Which,
     days: Annotated[
-        float, typer.Option(help="Drop decisions older than this many days; what they taught stays.", min=0.0)
+        float, typer.Option(help="Drop decisions older than this many days; what was learned stays.", min=0.0)
     ],
 ) -> None:
-    """Drop old decisions with their contexts; their ids are answered as gone. A service on SQLite must be stopped."""
+    """Drop old decisions with their contexts; their ids are answered with 410. Stop a service on SQLite first."""
     import time
 
     opened = open_model(store, model, read_only=False)
@@ -368,11 +368,11 @@ def erase_command(
     store: Where,
     model: Which,
     keep_learned: Annotated[
-        bool, typer.Option("--keep-learned/--unlearn", help="Whether what they taught stays, or is taken back.")
+        bool, typer.Option("--keep-learned/--unlearn", help="Whether what was learned stays or is removed.")
     ],
-    id: Annotated[list[str] | None, typer.Option(help="Of a decision; may be repeated.")] = None,  # noqa: A002
-    key: Annotated[list[str] | None, typer.Option(help="Of a request to decide; may be repeated.")] = None,
-    session: Annotated[list[str] | None, typer.Option(help="With all its steps; may be repeated.")] = None,
+    id: Annotated[list[str] | None, typer.Option(help="Id of a decision; may be repeated.")] = None,  # noqa: A002
+    key: Annotated[list[str] | None, typer.Option(help="Idempotency key of a decision; may be repeated.")] = None,
+    session: Annotated[list[str] | None, typer.Option(help="Session with all its steps; may be repeated.")] = None,
 ) -> None:
     """Erase decisions and their rewards. While a service runs on SQLite, use its DELETE request instead."""
     if not id and not key and not session:
@@ -382,7 +382,7 @@ def erase_command(
         count = opened.erase(id or (), keys=key or (), sessions=session or (), keep_learned=keep_learned)
     finally:
         opened.store.close()
-    say(Console(), f"{count} decisions were erased; what they taught {'stays' if keep_learned else 'is taken back'}")
+    say(Console(), f"{count} decisions were erased; what was learned {'stays' if keep_learned else 'is removed'}")
 
 
 @decisions.command("repair-clock")
@@ -393,15 +393,15 @@ def repair_clock_command(store: Where, model: Which) -> None:
     count = opened.repair_clock()
     opened.snapshot()
     opened.store.close()
-    told = f"the log of {model} was {ahead:.0f} seconds ahead of the clock: {count} rows set that right"
+    told = f"the log of {model} was {ahead:.0f} seconds ahead of the clock: {count} rows correct that"
     say(Console(), told if count else f"the log of {model} is not ahead of the clock")
 
 
 @decisions.command("new-key")
 def new_key_command(
-    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    name: Annotated[str, typer.Argument(help="Name of the key's owner.")],
     scope: Annotated[list[str], typer.Option(help="decide, feedback, read or admin; may be repeated.")],
-    keys: Annotated[Path, typer.Option(help="TOML file to add it to; it gets only the hash of the key.")],
+    keys: Annotated[Path, typer.Option(help="TOML file to add the key to; only its hash is stored.")],
 ) -> None:
     """Create a key, and show it once."""
     from belated.service._keys import add_key

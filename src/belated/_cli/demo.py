@@ -21,7 +21,7 @@ from belated.runner import Results, run
 from belated.types import Floats
 
 _CURVE = 31  # characters of a whole curve: the table then fits 80 columns
-_GOOD = 0.9  # the share of the optimum whose first episode is told
+_GOOD = 0.9  # the fraction of the optimum whose first episode is reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class _Told:
     """One agent's rows, each of length K."""
 
     share: Floats
-    """Value of the policy played as a share of the optimum."""
+    """Value of the policy played, as a fraction of the optimum."""
     curve: str
     """The same as a mini curve."""
     in_flight: Floats
@@ -39,7 +39,7 @@ class _Told:
 
 
 class Replay:
-    """The first seed of every agent of one environment and delay, one frame an episode.
+    """The first seed of every agent in one environment and delay, one frame per episode.
 
     >>> from belated import Poisson, RandomPolicy, RiverSwim, run
     >>> rows = run(RiverSwim(), {"random": RandomPolicy()}, Poisson(5), episodes=20, seeds=1, progress=False)
@@ -74,7 +74,7 @@ class Replay:
             padding=(0, 1, 0, 0),
         )
         table.add_column("agent", no_wrap=True)
-        table.add_column("value as a share of the optimum", width=_CURVE, no_wrap=True, style="cyan")
+        table.add_column("value relative to the optimum", width=_CURVE, no_wrap=True, style="cyan")
         for heading in ("now", "in flight", "regret"):
             table.add_column(heading, justify="right", no_wrap=True)
         for agent, told in self._agents.items():
@@ -88,7 +88,7 @@ class Replay:
         return table
 
     def takeaway(self) -> str:
-        """Return what the rows show, in two sentences."""
+        """Return a summary in two sentences."""
         ranked = sorted(self._agents, key=lambda agent: float(self._agents[agent].regret[-1]))
         best, worst = ranked[0], ranked[-1]
         least, most = (float(self._agents[agent].regret[-1]) for agent in (best, worst))
@@ -110,7 +110,7 @@ class Replay:
         return max(1, self.episodes // 40)
 
     def _recent(self, episode: int) -> slice:
-        """The last episodes played: enough to smooth over the chance of a single draw."""
+        """The last episodes played: enough to smooth out the randomness of a single draw."""
         return slice(max(0, episode - self._window), episode)
 
 
@@ -120,7 +120,7 @@ FAIR = (
 )
 
 
-#: One that needs no search, the winners of `belated tune synthetic`, and one that cannot learn.
+#: An agent without settings, the winners of `belated tune synthetic`, and one that does not learn.
 AGENTS: tuple[Settings, ...] = (
     AutoPSVI(),
     DelayedPSVI(noise=0.1, ridge=0.1, scale=2.92),
@@ -131,7 +131,7 @@ AGENTS: tuple[Settings, ...] = (
 
 
 def play_demo(console: Console, *, episodes: int = 1000, seconds: float = 6.0) -> None:
-    """Play the demo's agents and tell it over `seconds`; at once when `console` is not a terminal."""
+    """Run the demo's agents and replay them over `seconds`; at once if `console` is not a terminal."""
     agents = {type(agent).__name__: agent for agent in AGENTS}
     results = run(SyntheticLinearMDP(actions=20), agents, Poisson(50), episodes=episodes, seeds=1)
     replay = Replay(results)

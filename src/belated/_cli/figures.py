@@ -26,7 +26,7 @@ Panel = tuple[str, str]
 def panel_figure(
     results: Results, kind: str, environment: str | None = None, delay: str | None = None, log: str = ""
 ) -> Figure:
-    """Return one `kind` of picture, "regret", "value", "returns" or "delays", a panel for each environment and delay.
+    """Return a figure of one `kind` ("regret", "value", "returns" or "delays") with a panel per environment and delay.
 
     Delays of one environment share a panel. `log` names the axes that are logarithmic: "x", "y" or "xy".
     """
@@ -42,8 +42,8 @@ def _panel_figure(make: type[Figure], results: Results, kind: str, panels: dict[
     columns = delays if row_each else 2 if len(panels) == 4 else min(len(panels), _COLUMNS)
     rows = math.ceil(len(panels) / columns)
     figure = make(figsize=(0.6 + 3.3 * columns, 0.8 + 2.7 * rows) if len(panels) > 1 else (6.4, 4.0))
-    figure.set_layout_engine("constrained", w_pad=0.1)  # or the last number of an axis touches the next one's first
-    # Only values of the same environment compare.
+    figure.set_layout_engine("constrained", w_pad=0.1)  # keeps tick labels of adjacent panels apart
+    # Values are comparable only within an environment.
     shared: Literal["all", "row", "none"] = "all" if environments == 1 else "row" if row_each else "none"
     grid = figure.subplots(rows, columns, squeeze=False, sharey=shared)
     window = window_of(results, kind)
@@ -53,7 +53,7 @@ def _panel_figure(make: type[Figure], results: Results, kind: str, panels: dict[
         axes.set_title(panel[1] if environments == 1 and delays > 1 else ", ".join(filter(None, panel)))
         if i % columns:
             axes.set_ylabel("")
-        if i + columns < len(panels):  # not the lowest of its column
+        if i + columns < len(panels):  # not the bottom panel of its column
             axes.set_xlabel("")
     for axes in grid.flat[len(panels) :]:
         axes.remove()
@@ -64,7 +64,7 @@ def _panel_figure(make: type[Figure], results: Results, kind: str, panels: dict[
 
 
 def _panels(results: Results, kind: str, environment: str | None, delay: str | None) -> dict[Panel, list[str]]:
-    """Return the distributions that each panel shows: of every environment and delay that is wanted and was played."""
+    """Return the delay distributions of each panel, for the selected environments and delays."""
     environments = (
         results.environments if environment is None else [choice("environment", environment, results.environments)]
     )
@@ -79,10 +79,10 @@ _COLUMNS = 3
 
 
 def search_figure(outcome: Outcome) -> Figure:
-    """Return the regret, or the return, of every candidate at every rung, a panel for each agent.
+    """Return a figure of every candidate's regret or return at every rung, with a panel per agent.
 
-    Candidates are placed by the setting of which the search tried most values. Those a rung kept are filled and show
-    their 95 % interval over seeds; the winner is a star.
+    The horizontal axis is the setting with the most values tried. Candidates that a rung kept are filled and show their
+    95 % interval over seeds; the winner is a star.
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -119,7 +119,7 @@ def _figure(kind: type[Figure], outcome: Outcome) -> Figure:
 
 
 def main_setting(names: Sequence[str], points: Sequence[Mapping[str, Any]]) -> str:
-    """Return the setting of `names` of which most values were tried; of several, the first.
+    """Return the setting of `names` with the most values tried; the first of several.
 
     >>> main_setting(["draws", "scale"], [{"draws": 1, "scale": 0.1}, {"draws": 1, "scale": 1.0}])
     'scale'

@@ -1,13 +1,13 @@
-"""What `LearnByAge` and the decisions' `ByAge` share: how what is known of early ages says what is still to come.
+"""The part shared by `LearnByAge` and the decisions' `ByAge`: predicting later ages from earlier ones.
 
-s_b is what has come of a play up to age b, its reward first and its signals after that, and c_b = s_b − s_{b−1}. Given
-averages over the plays that are older than b of what is left of s_{b−1} and c_b beside the features,
+s_b is what was observed of a play up to age b, its reward followed by its signals, and c_b = s_b − s_{b−1}. From the
+covariances C of s_{b−1} and c_b given the features, over the plays that are older than b,
 
     Δ_b = (C_ss + λ/n diag C_ss)⁻¹ C_sc,   Σ_b = cov(c_b − Δ_bᵀs_{b−1}),
     g_B = (1, 0, …),   g_{b−1} = g_b + Δ_b g_b,   R = Σ_b g_bᵀ(c_b − Δ_bᵀs_{b−1}),
 
-play by play and whatever the slopes Δ are: a unit of s_b is worth g_b in the end. The derivation is in
-docs/math/by-age.md. Compiled in agents, and called as the Python it is written in by decisions.
+where the last equation holds for every play and for any slopes Δ: a unit of s_b adds g_b to the final reward. The
+derivation is in docs/math/by-age.md. Agents call these functions compiled, decisions as plain Python.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ import numpy as np
 from belated._kernels.jit import kernel
 from belated.types import Floats
 
-#: A variance that is smaller than so much of the mean square is rounding.
+#: A variance below this fraction of the mean square is considered rounding error.
 NEGLIGIBLE = 1e-12
-#: The variance of an age that no play has reached, in parts of the usual mean square: actions are believed to differ in
-#: it by a tenth of what one reward differs from another.
+#: The variance of an age that no play has reached, relative to the usual mean square: by assumption, actions differ
+#: there by a tenth of the spread of rewards.
 UNREACHED = 0.01
 
 
 class Chain(NamedTuple):
-    """What early ages say of later ones, for B ages and k numbers: the reward so far, and signals."""
+    """The regression of later ages on earlier ones, for B ages and k components: the reward so far, and signals."""
 
     slopes: Floats
-    """Δ_b: by how much c_b, its columns, grows with s_{b−1}, its rows; shape (B, k, k)."""
+    """Δ_b, the slopes of c_b (columns) in s_{b−1} (rows), shape (B, k, k)."""
     gains: Floats
     """g_b, shape (B, k)."""
     passed: Floats
-    """Δ_b g_b: what a unit of s_{b−1} brings in age b, and by that in the end; shape (B, k)."""
+    """Δ_b g_b, what a unit of s_{b−1} adds to the final reward through age b, shape (B, k)."""
     variances: Floats
-    """g_bᵀΣ_b g_b, that of what age b adds to what is known of the reward; shape (B,)."""
+    """g_bᵀΣ_b g_b, the variance that age b contributes to the reward, shape (B,)."""
     work: Floats
     """Shape (k, 2k)."""
 
 
 def new_chain(ages: int, numbers: int) -> Chain:
-    """Return a chain of which nothing is known."""
+    """Return a chain without data."""
     square = (ages, numbers, numbers)
     of_each = (ages, numbers)
     return Chain(
@@ -52,7 +52,7 @@ def new_chain(ages: int, numbers: int) -> Chain:
 
 @kernel
 def link(chain: Chain, counts: Floats, covariances: Floats, ridge: float) -> None:
-    """Fill `chain` from the covariances of (s_{b−1}, c_b), shape (B, 2k, 2k), over so many plays of each age."""
+    """Fill `chain` from the covariances of (s_{b−1}, c_b), shape (B, 2k, 2k), over `counts` plays of each age."""
     ages, k = chain.gains.shape
     chain.gains[ages - 1] = 0.0
     chain.gains[ages - 1, 0] = 1.0
@@ -62,7 +62,7 @@ def link(chain: Chain, counts: Floats, covariances: Floats, ridge: float) -> Non
         chain.slopes[b] = 0.0
         chain.variances[b] = 0.0
         if counts[b] > 0.0:
-            if b > 0:  # before the first age nothing has come
+            if b > 0:  # s is zero before the first age
                 regress(cov, ridge / counts[b], chain.slopes[b], chain.work)
             whole = left = 0.0
             for i in range(k):
@@ -81,7 +81,7 @@ def link(chain: Chain, counts: Floats, covariances: Floats, ridge: float) -> Non
 
 @kernel
 def regress(cov: Floats, share: float, slopes: Floats, work: Floats) -> None:
-    """Solve (C_ss + share·diag C_ss)Δ = C_sc by elimination; what follows from the others has no slope of its own."""
+    """Solve (C_ss + share·diag C_ss)Δ = C_sc by elimination; linearly dependent components get zero slopes."""
     k = slopes.shape[0]
     for i in range(k):
         for j in range(k):
@@ -108,10 +108,10 @@ def regress(cov: Floats, share: float, slopes: Floats, work: Floats) -> None:
 
 @kernel
 def noise(residual: float, squares: float, weight: float, settled: float, usual: float) -> float:
-    """Return the variance of an age from Σ w e² and Σ w y², as if there were one more row.
+    """Return the variance of an age from Σ w e² and Σ w y², with one extra pseudo-row.
 
-    The square of that row is the mean square of the age, itself as if there were one more play, of the usual square. So
-    an age in which nothing has ever come is known the better the more plays have passed it.
+    The square of the pseudo-row is the mean square of the age, which itself includes one extra play with the usual
+    square. So the more plays have passed an age without any reward, the smaller its variance.
     """
     if weight <= 0.0:
         return UNREACHED * usual

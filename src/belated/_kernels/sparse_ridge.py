@@ -5,30 +5,31 @@ w ~ N(0, τ²U) with a diagonal U, the solution of the ridge regression on pertu
 
     targets y_i + σ/√ω_i · ε_ij   and the prior mean   w0_j = τ√U·z_j,     ε, z standard normal,
 
-is a draw from the posterior. All J members j are solved at once, in the dual: each row has one number a member, β_ij,
+is a draw from the posterior. All J members j are solved at once, in the dual, with one variable β_ij per row and
+member:
 
     w_j = w0_j + U Σ_i x_i β_ij,     β_ij = (y_i + σ/√ω_i·ε_ij − x_iᵀw_j)/κ_i,     κ_i = σ²/(τ²ω_i),
 
-and one step makes the second equation hold for one row, by exact coordinate ascent:
+One step solves the second equation for one row, by exact coordinate ascent:
 
     Δ = (y_i + σ/√ω_i·ε_ij − x_iᵀw_j − κ_iβ_ij)/(κ_i + x_iᵀUx_i),   β_ij += Δ,   w_j += U x_i Δ.
 
-That takes 2·J multiplications for each feature of the row that is not zero, and sweeps over all rows converge whatever
-they start from: so old duals are a warm start for new targets, and rows can come, change and go. What is in brackets
-above is the residual; steps return its mean square over the members in units of the noise, weighted by how much of it
-a step can change, x_iᵀUx_i/(κ_i + x_iᵀUx_i). It is zero at the solution.
+That takes 2·J multiplications for each nonzero feature of the row, and sweeps over all rows converge from any starting
+point: so old duals are a warm start for new targets, and rows can be added, changed and removed. The numerator of Δ is
+the residual; steps return its mean square over the members in units of the noise, weighted by the fraction that a step
+can change, x_iᵀUx_i/(κ_i + x_iᵀUx_i). It is zero at the solution.
 
-*Interface.* Weights are `float32[places, members]`: a feature's weights in all members are contiguous. Rows lie in
-`values` and `places` (int32, distinct within a row) from `begins[i]` to `ends[i]`: of a CSR matrix, those are
-`indptr[:-1]` and `indptr[1:]`. What a regression has beside its weights is a `Problem`.
+*Interface.* Weights are `float32[places, members]`: a feature's weights in all members are contiguous. Row i is
+`values` and `places` (int32, distinct within a row) from `begins[i]` to `ends[i]`; for a CSR matrix these are
+`indptr[:-1]` and `indptr[1:]`. A `Problem` has everything except weights and duals.
 
 * `standard_normals(seed, key, out)`: a vector of normals as a pure function of a seed and a key, for ε and z;
 * `fill_prior(weights, keys, relative, width, seed)`: set weights to w0;
 * `step`: one row;
-* `sweep(problem, order, weights, duals)`: the rows of `order`, one after the other; the mean residual before each step;
+* `sweep(problem, order, weights, duals)`: one step on each row of `order`; returns the mean residual before the steps;
 * `solve(problem, weights, duals, tolerance, most)`: sweeps over all rows until the residual is small;
-* `remove(problem, i, weights, duals)`: take a row out of the weights; a few sweeps then forget it;
-* `rebuild(problem, prior, weights, duals)`: weights from duals, without what rounding has added on the way.
+* `remove(problem, i, weights, duals)`: subtract a row from the weights; a few sweeps then restore the solution;
+* `rebuild(problem, prior, weights, duals)`: recompute weights from duals, without accumulated rounding errors.
 
 Regressions that share rows share the arrays of a `Problem`; `_replace(targets=…)` gives one its own targets.
 """
@@ -47,8 +48,8 @@ from belated.types import Ints
 Singles = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int32]
 
-#: Quantiles of the normal distribution in the middle of 2¹² equal shares, of variance one half: two of them, chosen by
-#: 24 random bits, make a number whose first moments are those of a normal number to four digits.
+#: Midpoint quantiles of a normal distribution with variance one half, in 2¹² bins: the sum of two of them, chosen by 24
+#: random bits, has the first moments of a standard normal variable to four digits.
 _BITS = 12
 _TABLE = np.array([NormalDist().inv_cdf((i + 0.5) / 2**_BITS) for i in range(2**_BITS)])
 _HALVES: Singles = (_TABLE * np.sqrt(0.5 / np.mean(_TABLE**2))).astype(np.float32)
@@ -57,31 +58,31 @@ _GOLDEN, _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1C
 
 
 class Problem(NamedTuple):
-    """The rows of a regression on perturbed targets, and what it takes to solve it."""
+    """The rows, targets and prior of a regression on perturbed targets."""
 
     begins: Ints
     ends: Ints
     places: Places
     values: Singles
     targets: Singles
-    """Shape (rows, members), or (rows, 1) if all members have the same."""
+    """Shape (rows, members), or (rows, 1) if all members have the same targets."""
     weights: Singles
-    """ω, of each row; 1 unless rows are forgotten."""
+    """ω of each row; 1 without forgetting."""
     keys: Ints
-    """Of each row: its noise is a function of it, wherever the row lies."""
+    """One key for each row, which seeds its noise independently of the row's index."""
     relative: Singles
-    """U, the prior variance of each place relative to τ²."""
+    """U, the prior variance of each weight relative to τ²."""
     sigma: float
     """σ, the standard deviation of the noise."""
     kappa: float
     """σ²/τ²."""
     scale: float
-    """ν, by which the noise of targets is multiplied: with prior draws νw0 as well, deviations from the posterior mean
-    are ν times as wide; 0 solves for the mean."""
+    """ν, a factor on the noise of the targets: with prior draws νw0 as well, deviations from the posterior mean are ν
+    times as wide; 0 solves for the mean."""
     seed: int
     centred: bool = False
-    """Whether the first member is the posterior mean, without noise, and the others are deviations from it, which have
-    noise for a target: then ŵ ± δ_j are draws. The prior draw of the first must be zero."""
+    """Whether the first member is the posterior mean, without noise, and the others are deviations from it, with
+    targets of pure noise: then ŵ ± δ_j are draws. The prior draw of the first must be zero."""
 
 
 @kernel
@@ -95,7 +96,7 @@ def mixed(number: np.uint64) -> np.uint64:
 
 @kernel
 def standard_normals(seed: int, key: int, out: Singles) -> None:
-    """Set `out` to standard normal numbers, the same for the same seed and key."""
+    """Set `out` to standard normal numbers that are a function of seed and key."""
     base = mixed(np.uint64(key) ^ mixed(np.uint64(seed)))
     for pair in range((out.size + 1) // 2):
         bits = mixed(base + np.uint64(pair))
@@ -108,7 +109,7 @@ def standard_normals(seed: int, key: int, out: Singles) -> None:
 
 @entry_point
 def fill_prior(weights: Singles, keys: Ints, relative: Singles, width: float, seed: int) -> None:
-    """Set the weights to prior draws τ√U·z, z a function of the key of each place; `width` is τ."""
+    """Set the weights to prior draws τ√U·z, where z is a function of each weight's key; `width` is τ."""
     for place in range(len(weights)):
         row = weights[place]
         standard_normals(seed, keys[place], row)
@@ -119,9 +120,9 @@ def fill_prior(weights: Singles, keys: Ints, relative: Singles, width: float, se
 
 @kernel
 def step(problem: Problem, i: int, weights: Singles, dual: Singles, work: Singles) -> float:
-    """Make the equation of row i hold, whose duals are `dual`; return the residual before.
+    """Solve the equation of row i for its duals, `dual`; return the residual before the step.
 
-    `work` becomes the change of the dual.
+    `work` is set to the change of the duals.
     """
     omega = problem.weights[i]
     sigma = problem.sigma / np.sqrt(omega)
@@ -166,7 +167,7 @@ def step(problem: Problem, i: int, weights: Singles, dual: Singles, work: Single
 
 @kernel
 def run(problem: Problem, order: Ints, weights: Singles, duals: Singles, work: Singles) -> float:
-    """Step through the rows of `order`; return the mean residual."""
+    """Step on each row of `order`; return the mean residual."""
     total = 0.0
     for k in range(order.size):
         total += step(problem, order[k], weights, duals[order[k]], work)
@@ -175,16 +176,16 @@ def run(problem: Problem, order: Ints, weights: Singles, duals: Singles, work: S
 
 @entry_point
 def sweep(problem: Problem, order: Ints, weights: Singles, duals: Singles) -> float:
-    """Step through the rows of `order`; return the mean residual before each step, a square in units of the noise."""
+    """Step on each row of `order`; return the mean squared residual before the steps, in units of the noise."""
     problem, weights, duals = borrowed(problem), borrowed(weights), borrowed(duals)
     return run(problem, order, weights, duals, np.empty(weights.shape[1], np.float32))
 
 
 @entry_point
 def solve(problem: Problem, weights: Singles, duals: Singles, tolerance: float, most: int) -> tuple[int, float]:
-    """Sweep over all rows, each time in another order, until the root of the mean residual is at most `tolerance`.
+    """Sweep over all rows, each time in a different order, until the root mean square residual is at most `tolerance`.
 
-    Return how many sweeps that were, `most` at most, and that root. Rounding in 32 bits leaves about 1e-6.
+    Return the number of sweeps (at most `most`) and that residual. Single precision limits it to about 1e-6.
     """
     problem, weights, duals = borrowed(problem), borrowed(weights), borrowed(duals)
     work, order = np.empty(weights.shape[1], np.float32), np.arange(problem.begins.size)
@@ -199,7 +200,7 @@ def solve(problem: Problem, weights: Singles, duals: Singles, tolerance: float, 
 
 @kernel
 def shuffle(order: Ints, seed: int) -> None:
-    """Put `order` into another order, a function of it and of `seed` alone."""
+    """Shuffle `order` in place, as a function of `seed`."""
     for i in range(order.size - 1, 0, -1):
         j = np.int64(mixed(np.uint64(i) ^ mixed(np.uint64(seed))) % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
@@ -207,7 +208,7 @@ def shuffle(order: Ints, seed: int) -> None:
 
 @kernel
 def add(problem: Problem, i: int, weights: Singles, dual: Singles, sign: float) -> None:
-    """Add what a row contributes to the weights, U x_i β_ij, or take it out."""
+    """Add a row's contribution to the weights, U x_i β_ij, or subtract it."""
     for k in range(problem.begins[i], problem.ends[i]):
         place = problem.places[k]
         x, row = np.float32(sign) * problem.values[k] * problem.relative[place], weights[place]
@@ -217,7 +218,7 @@ def add(problem: Problem, i: int, weights: Singles, dual: Singles, sign: float) 
 
 @entry_point
 def remove(problem: Problem, i: int, weights: Singles, duals: Singles) -> None:
-    """Take row i out of the weights, and set its duals to zero."""
+    """Subtract row i from the weights, and set its duals to zero."""
     add(problem, i, weights, duals[i], -1.0)
     duals[i] = np.float32(0.0)
 

@@ -1,4 +1,4 @@
-"""How many threads BLAS uses."""
+"""Limiting the threads of BLAS."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def _controller() -> ThreadpoolController:
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Keep BLAS to one thread inside a `with` block.
 
-    With more threads results round differently. Beside other work, small matrices also take many times as long: a
-    thread that is waiting for its part spins.
+    With more threads results round differently. When other processes are busy, small matrices also take many times as
+    long, because waiting threads spin.
     """
     limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limits

@@ -1,4 +1,4 @@
-"""Text of any kind made harmless in LaTeX and in Markdown."""
+"""Escaping arbitrary text for LaTeX and Markdown."""
 
 from __future__ import annotations
 

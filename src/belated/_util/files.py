@@ -40,33 +40,33 @@ def seal(content: bytes) -> bytes:
 
 
 def check_seal(content: bytes, where: str, kind: str) -> None:
-    """Raise DamagedFileError if `content` is not as it was written."""
+    """Raise DamagedFileError if `content` was altered."""
     at = content.rfind(_MARK) + len(_MARK)
     if at < len(_MARK):
         raise DamagedFileError(
-            f"{where} is not a whole {kind} file: it has no digest, so it is cut short, foreign or old"
+            f"{where} is not an intact {kind} file: it has no digest, so it is truncated, foreign or old"
         )
     digest = hashlib.sha256()
     for part in (memoryview(content)[:at], b"0" * 64, memoryview(content)[at + 64 :]):
         digest.update(part)
     if content[at : at + 64] != digest.hexdigest().encode():
-        raise DamagedFileError(f"{where} is not a whole {kind} file: its content does not agree with its digest")
+        raise DamagedFileError(f"{where} is not an intact {kind} file: its content does not match its digest")
 
 
 def check_maker(where: str, made_by: Any) -> None:
     """Raise InvalidInputError if another version of belated made the file."""
     ours = stamp()
     if made_by != ours:
-        theirs = made_by if isinstance(made_by, dict) else {"belated": "of a version it does not tell"}
+        theirs = made_by if isinstance(made_by, dict) else {"belated": "of an unknown version"}
         raise InvalidInputError(
             f"{where} was made by belated {theirs.get('belated')} (code {theirs.get('code')}), this is belated "
-            f"{ours['belated']} (code {ours['code']}), which may give other numbers; "
+            f"{ours['belated']} (code {ours['code']}), which may give different numbers; "
             "use another folder, or delete the file to run it again"
         )
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` to `path`; readers, even after a crash, see the old file or the new one, never a part."""
+    """Write `content` to `path` atomically: readers, even after a crash, see either the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -128,7 +128,7 @@ class Folder:
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file atomically, as `write_atomically`."""
+        """Write a file atomically; see `write_atomically`."""
         if self.path is not None:
             write_atomically(self.path / name, content)
             return
@@ -190,7 +190,7 @@ def load_arrays(path: Path, kind: str, version: int) -> tuple[dict[str, Any], di
             arrays = {each.filename.removesuffix(".npy"): _array(archive, each) for each in archive.infolist()}
         header = json.loads(arrays.pop("header").tobytes())
     except Exception as error:  # a damaged archive can make its readers raise almost anything
-        raise DamagedFileError(f"{path} is not a whole {kind} file: {error}") from None
+        raise DamagedFileError(f"{path} is not an intact {kind} file: {error}") from None
     _check_kind(path, header, kind, version)
     return header, arrays
 
@@ -205,9 +205,9 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]
     read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     shape, _, kind = read_header[layout](text)
     if kind.hasobject:
-        raise ValueError(f"{entry.filename} holds Python objects")
+        raise ValueError(f"{entry.filename} contains Python objects")
     if math.prod(shape) * kind.itemsize != len(stored) - text.tell():
-        raise ValueError(f"{entry.filename} is not as long as its shape {shape} says")
+        raise ValueError(f"{entry.filename} does not have the length of its shape {shape}")
     array: npt.NDArray[Any] = np.lib.format.read_array(io.BytesIO(stored), allow_pickle=False)
     return array
 
@@ -225,7 +225,7 @@ def load_json(path: Path, kind: str, version: int) -> dict[str, Any]:
     try:
         whole = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{path} is not a whole {kind} file: {error}") from None
+        raise DamagedFileError(f"{path} is not an intact {kind} file: {error}") from None
     _check_kind(path, whole, kind, version)
     found: dict[str, Any] = whole
     return found
@@ -242,5 +242,5 @@ def _check_kind(path: Path, header: Any, kind: str, version: int) -> None:
         raise DamagedFileError(f"{path} is not a {kind} file")
     if not isinstance(header.get("version"), int) or header["version"] > version:
         raise DamagedFileError(
-            f"{path} has version {header.get('version')!r} of the {kind} layout, this belated reads up to {version}"
+            f"{path} has version {header.get('version')!r} of the {kind} layout, this code reads up to {version}"
         )

@@ -1,4 +1,4 @@
-"""Where a named term goes in a vector of hashed features: the same on every machine and for ever."""
+"""Hashing named terms into feature vectors, identically on every machine."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ _BITS = 2**64 - 1
 
 @lru_cache(maxsize=100_000)
 def term_hash(name: str) -> int:
-    """Return 64 bits of a term, by BLAKE2: the lowest is its sign, the others are its place.
+    """Return a 64-bit BLAKE2 hash of a term: the lowest bit is its sign, the others select its bucket.
 
-    >>> term_hash("country=DE") % 128  # place 1 of 64, with the sign +
-    3
+    >>> term_hash("country=DE") % 128  # bucket 1 of 64, with sign + 3
     """
     return int.from_bytes(blake2b(name.encode(), digest_size=8, person=b"belated-1").digest(), "little")
 
 
 @lru_cache(maxsize=100_000)
 def product_hash(one: int, two: int) -> int:
-    """Return the hash of the product of two terms, given theirs."""
+    """Return the hash of the product of two terms from their hashes."""
     return mixed(one ^ mixed(two))
 
 

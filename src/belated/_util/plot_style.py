@@ -83,7 +83,7 @@ def look(number: int, line: int | None = None) -> dict[str, Any]:
     style = LINE_STYLES[(again if line is None else line) % len(LINE_STYLES)]
     found: dict[str, Any] = {"color": PALETTE[colour], "linestyle": style}
     if marker := MARKERS[again % len(MARKERS)]:
-        # as shares of the axes' diagonal, each colour from another place on
+        # spacing as fractions of the axes' diagonal, with a different offset for each colour
         found |= {"marker": marker, "markersize": 5, "markevery": (0.02 + 0.1 * colour / len(PALETTE), 0.1)}
     return found
 

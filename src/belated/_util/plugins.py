@@ -1,8 +1,8 @@
-"""Classes and functions by name: the library's, those of installed packages (entry points), and `module:Name`.
+"""Looking up classes and functions by name: built-in, from installed packages (entry points), or `module:Name`.
 
-Algorithms, environments, delay distributions and feature maps in files are all looked up here, and `load` is the only
-one that imports what a file names. An experiment file may name anything, and it is checked before it is called. A file
-that is data may name only what the caller knows: see `reading`.
+Algorithms, environments, delay distributions and feature maps in files are all looked up here, and only `load` imports
+what a file names. An experiment file may name anything, which is checked before it is called. A data file may only name
+what the caller has allowed: see `reading`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from belated._util.validate import choice, refuse
 from belated.errors import BelatedError, InvalidInputError, MissingExtraError
 
 _GIVEN: ContextVar[Mapping[str, Any] | None] = ContextVar("given", default=None)
-"""By name, what may be named beside the library's and the plugins' while data is read; else None: anything."""
+"""While a data file is read, the objects by name that it may use besides built-ins and plugins; None for anything."""
 
 
 @contextmanager
 def reading(classes: Iterable[Any]) -> Iterator[None]:
-    """Import nothing in this block that a name asks for: it reads a file that is data.
+    """Forbid imports by name in this block, which reads a data file.
 
-    `classes` are what may be named all the same: classes and functions, or their names, `module:Name`, which are
-    imported now. It is a context, not an argument, since names stand at any depth, also in classes that are not ours.
+    `classes` are the exceptions: classes and functions, or their names, `module:Name`, which are imported now. This is
+    a context, not an argument, since names occur at any depth, also in third-party classes.
 
     >>> with reading([]):
     ...     load("function", "math:hypot")
     Traceback (most recent call last):
-    belated.errors.InvalidInputError: function 'math:hypot' is neither of belated nor of a plugin, and files that ...
+    belated.errors.InvalidInputError: function 'math:hypot' is neither built-in nor from a plugin, and data files ...
     """
     if isinstance(classes, str | Mapping) or not isinstance(classes, Iterable):
         raise refuse("classes", classes, "a list of classes and functions, or of their names, 'module:Name'")
@@ -58,7 +58,7 @@ def reading(classes: Iterable[Any]) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of component that configuration files name: which there are, and what one must be."""
+    """A kind of component that configuration files can name: the known ones, and how to validate one."""
 
     field: str
     """The field that holds the name, such as `algorithm`."""
@@ -69,9 +69,9 @@ class Kind:
     expected: str
     """A description for error messages."""
     fits: Callable[[Any], bool]
-    """Whether an object is one."""
+    """Whether an object is of this kind."""
     fits_class: Callable[[type], bool]
-    """Whether the objects of a class are."""
+    """Whether instances of a class fit."""
 
     def names(self) -> list[str]:
         """Return all names: the library's, then those of installed packages."""
@@ -86,7 +86,7 @@ class Kind:
         if isinstance(name, str) and given is not None and name in given:
             return self._checked(name, given[name])
         if isinstance(name, str) and name in self.ours:
-            return None  # without looking through the metadata of all installed packages
+            return None  # avoids scanning the metadata of all installed packages
         if not isinstance(name, str) or ":" not in name:
             point = next((point for point in self._points() if point.name == name), None)
             if point is not None:
@@ -98,16 +98,17 @@ class Kind:
         return None
 
     def imported(self, name: Any) -> Any:
-        """Return the class or function `module:Name`; one that does not make what is wanted is never called."""
+        """Return the class or function `module:Name`, after checking that it makes this kind of component."""
         return self._checked(name, load(self.field, name))
 
     def make(self, name: str, found: Any, settings: Mapping[str, Any]) -> Any:
-        """Return `found(**settings)`; raise InvalidInputError if the settings or the result do not fit."""
+        """Return `found(**settings)`; raise InvalidInputError if the settings are invalid or the result is of another
+        kind."""
         _check_settings(name, found, settings)
         return self.made(name, lambda: found(**settings))
 
     def made(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return `make()`, the object called `name`; raise InvalidInputError if it cannot be made or does not fit."""
+        """Return `make()`, the object called `name`; raise InvalidInputError if that fails or it is of another kind."""
         try:
             made = make()
         except BelatedError:
@@ -130,7 +131,7 @@ class Kind:
 
 
 def returned(function: Any) -> list[type]:
-    """Return the classes that a function says it returns, none if it says nothing: it is not called to find out.
+    """Return the classes in a function's return annotation, without calling it; empty without an annotation.
 
     >>> def half(x: float) -> float | None: ...
     >>> returned(half), returned(len)
@@ -145,7 +146,7 @@ def returned(function: Any) -> list[type]:
     try:
         only_what_it_returns.__annotations__ = {"return": function.__annotations__["return"]}
         said = typing.get_type_hints(only_what_it_returns, function.__globals__)["return"]
-    except Exception:  # it says nothing, or what it says cannot be evaluated
+    except Exception:  # no annotation, or one that cannot be evaluated
         return []
     several = typing.get_args(said) if typing.get_origin(said) in (typing.Union, UnionType) else (said,)
     plain = [typing.get_origin(each) or each for each in several]
@@ -153,7 +154,7 @@ def returned(function: Any) -> list[type]:
 
 
 def has_method(kind: type, name: str) -> bool:
-    """Tell whether the objects of a class have a method `name` that can be called with one argument.
+    """Whether instances of a class have a method `name` that can be called with one argument.
 
     >>> from threading import Thread
     >>> has_method(list, "append"), has_method(Thread, "start")
@@ -170,7 +171,7 @@ def _check_settings(name: str, found: Any, settings: Mapping[str, Any]) -> None:
     """Raise InvalidInputError for a setting that `found` does not have, or a missing one."""
     try:
         parameters = inspect.signature(found).parameters
-    except (TypeError, ValueError):  # written in C: it raises its own errors
+    except (TypeError, ValueError):  # no signature, as for some C functions: the call raises its own errors
         return
     named = {key: one for key, one in parameters.items() if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
     if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
@@ -186,7 +187,7 @@ def _check_settings(name: str, found: Any, settings: Mapping[str, Any]) -> None:
 
 
 def load(what: str, name: Any) -> Any:
-    """Return the object `module:name`, from an installed package or the working directory; no import while `reading`.
+    """Import the object `module:name` from an installed package or the working directory; forbidden while `reading`.
 
     >>> load("function", "math:hypot")(3, 4)
     5.0
@@ -199,7 +200,7 @@ def load(what: str, name: Any) -> Any:
     if given is not None:
         if name not in given:
             raise InvalidInputError(
-                f"{what} {name!r} is neither of belated nor of a plugin, and files that hold data import nothing: "
+                f"{what} {name!r} is neither built-in nor from a plugin, and data files may not import anything else: "
                 f"if you trust it, pass classes=[{name!r}]"
             )
         return given[name]
@@ -227,7 +228,7 @@ def _loaded(what: str, name: str, value: str, get: Callable[[], Any]) -> Any:
 
 
 def _lacking(error: AttributeError) -> str:
-    """Say which name a module lacks, and the nearest one it has."""
+    """Return which name a module lacks, with the nearest one it has."""
     names = [name for name in vars(error.obj) if not name.startswith("_")]
     near = difflib.get_close_matches(str(error.name), names, n=1, cutoff=0.5)
     where = getattr(error.obj, "__file__", None) or getattr(error.obj, "__name__", "it")
@@ -235,7 +236,7 @@ def _lacking(error: AttributeError) -> str:
 
 
 def _search_here() -> str:
-    """Append the working directory to `sys.path`, last, so that it hides no installed module."""
+    """Append the working directory to `sys.path`, last so that it does not shadow installed modules."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)

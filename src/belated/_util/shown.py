@@ -8,7 +8,7 @@ _PASSWORDS = (re.compile(r"(://[^/:@\s]*):.*@"), re.compile(r"([?&\s](?:ssl)?pas
 
 
 def mask(text: str) -> str:
-    """Return `text` without the passwords of the URLs in it; in doubt more is left out.
+    """Return `text` with the passwords of its URLs masked; in doubt, more is masked.
 
     >>> mask("postgresql://me:se/c@ret@host/name?sslpassword=x&connect_timeout=3")
     'postgresql://me:***@host/name?sslpassword=***&connect_timeout=3'

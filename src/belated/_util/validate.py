@@ -17,14 +17,14 @@ from belated.errors import InvalidInputError, UnknownNameError
 LARGEST_ARRAY = 2**28
 #: The maximum magnitude of a feature: sums of its squares over any number of episodes do not overflow.
 LARGEST = 1e40
-#: The maximum magnitude of a reward, and of a feature in a simulator, which is known only when it comes.
+#: The maximum magnitude of a reward, and of a feature in a simulator, whose size is not known in advance.
 LARGEST_NUMBER = 1e12
-#: Rewards of a simulator may be of single precision: so much of their range they may leave it by.
+#: Tolerance beyond the reward range, relative to it: simulators may return single precision.
 REWARD_SLACK = 1e-6
 
 
 def refuse(name: str, value: object, expected: str) -> InvalidInputError:
-    """Return the error that says what `name` must be and what it was.
+    """Return the error "`name` must be `expected`, got `value`".
 
     >>> refuse("ridge", -1, "a positive number")
     InvalidInputError('ridge must be a positive number, got -1')
@@ -187,7 +187,7 @@ def probabilities(name: str, value: Any, shape: Sequence[int | None]) -> npt.NDA
     """Return `value` as an array whose last axis is non-negative and sums to one."""
     out = array(name, value, shape)
     if out.size == 0:
-        raise refuse(name, value, "probabilities, at least one")
+        raise refuse(name, value, "at least one probability")
     if out.min() < 0:
         where = tuple(int(i) for i in np.argwhere(out < 0)[0])
         raise InvalidInputError(f"{name} must be non-negative, got {out[where]} at index {where}")

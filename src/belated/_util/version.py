@@ -1,4 +1,4 @@
-"""The version of belated, and a digest of the code that results depend on, as files record them."""
+"""The version of belated and a digest of the code that determines results, for the headers of files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 __version__ = "0.1.0"
 
-#: Modules that cannot change results, left out of the digest.
+#: Modules that cannot change results; excluded from the digest.
 SURFACES = ("__main__", "_cli", "testing", "_util/plot_style")
 
 

@@ -1,4 +1,4 @@
-"""One algorithm, one file, one shape. What is public stands in the stub beside, which follows the registry."""
+"""Agents: one file per algorithm, all with the same structure. The public names are in the stub file."""
 
 import lazy_loader
 

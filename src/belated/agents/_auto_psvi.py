@@ -1,4 +1,4 @@
-"""Posterior sampling value iteration without anything to tune."""
+"""Posterior sampling value iteration without tuning parameters."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from belated.types import Plays, Problem, Savable, SimulatorProblem, TableProble
 
 @dataclass(frozen=True, kw_only=True)
 class Ablation:
-    """Parts of `AutoPSVI` to leave out or to change, to see what they are for. None of them is meant to be tuned."""
+    """Switches and constants of `AutoPSVI` for ablation studies. None of them is meant to be tuned."""
 
     shared: bool | None = None
-    """Whether all steps share one regression; None if the problem says so."""
+    """Whether all steps share one regression; None to decide by the problem."""
     hurried: bool = True
-    """Whether values are discounted by 1 − H⁻², so that of equal returns the one that comes sooner is taken."""
+    """Whether values are discounted by 1 − H⁻², so that of equal returns the earlier one is preferred."""
     optimistic: bool = True
-    """Whether the prior mean is the largest return that is possible; if not, it is 0."""
+    """Whether the prior mean is the maximum possible return; if not, it is 0."""
     ridge: float | None = None
-    """λ, for features whose largest norm is 1; None for H⁻³."""
+    """λ, for features with maximum norm 1; None for H⁻³."""
     residual: float = 0.3
-    """The width of the draws, as a part of the root mean square of the residuals."""
+    """The width of the draws, relative to the root mean square of the residuals."""
     hidden: float = 0.3
-    """The width that the fit hides, as a part of the range of one reward."""
+    """The width that the fit hides, relative to the range of one reward."""
     weighted: bool = True
-    """Whether what the fit hides depends on p̂, the part of the pairs whose outcomes are random; if not, p̂ is 1."""
+    """Whether the hidden width depends on p̂, the fraction of pairs with random outcomes; if not, p̂ is 1."""
     slab: float = 1.0
-    """The width of a choice, as a part of the range of one reward, where outcomes were all equal and a plan takes them
-    to be random after all."""
+    """The width of a choice, relative to the range of one reward, for pairs whose outcomes were all equal and which a
+    plan nevertheless treats as random."""
     rarity: float = 1.0
-    """ρ, by which the draws of a table widen for actions that were tried less than the others of a state."""
+    """ρ, how much the draws of a table widen for actions that were tried less often than the others of a state."""
     capped: bool = True
-    """Whether the width that the fit hides is capped by the residuals, on regressions."""
+    """Whether the hidden width is capped by the residuals, on regressions."""
     forgetting: bool = True
-    """Whether a table forgets rewards once they are known to change."""
+    """Whether a table forgets rewards once they are found to change."""
     timed: bool = True
-    """Whether a table whose steps share a regression notices that rewards depend on the step."""
+    """Whether a table whose steps share a regression tests for rewards that depend on the step."""
     prior: float = 0.1
-    """The width of what was never tried, as a part of the range of the return."""
+    """The width of pairs that were never tried, relative to the range of the return."""
     rows: int = 2**17
-    """How many different transitions are kept at most in a simulator: a uniform sample of all."""
+    """Maximum number of distinct transitions stored in a simulator; beyond, a uniform sample."""
 
     def __post_init__(self) -> None:
         if self.shared is not None:
@@ -74,22 +74,21 @@ class Ablation:
 
 @dataclass(frozen=True, kw_only=True)
 class AutoPSVI(CompiledSettings):
-    """Posterior sampling with late feedback, the same for every problem: nothing has to be chosen.
+    """Posterior sampling with late feedback that adapts to every problem without settings.
 
-    It plans backwards as Delayed-PSVI does, with one draw a step, but takes from the problem and from the data what
+    It plans backwards like Delayed-PSVI, with one draw per step, but derives from the problem and the data what
     Delayed-PSVI takes from its user:
 
-    * steps share one regression where dynamics and rewards do not depend on the step;
-    * the prior mean of an action value is the largest return that is possible, or where the range of rewards is not
-      stated the largest seen, so what has not been tried looks as good as it can be, and λ = H⁻³ lets data outweigh it
-      at once;
-    * the width of the draws is a part of what the regression leaves unexplained, and a little more where little is
-      known and outcomes may be random; in a table it is wider for actions that were tried less than the others;
-    * of equal returns the one that comes sooner is preferred, by a discount of 1 − H⁻²;
-    * a table whose rewards depend on the step by more than chance allows learns a line for them;
-    * a table whose rewards have changed by more than chance allows forgets them from then on.
+    * steps share one regression if dynamics and rewards do not depend on the step;
+    * the prior mean of an action value is the maximum possible return, or the maximum seen if the range of rewards is
+    unknown, so what has not been tried looks as good as possible, and λ = H⁻³ lets data outweigh it at once;
+    * the width of the draws is a fraction of the residuals of the regression, and a little more where little is known
+    and outcomes may be random; in a table it is wider for actions that were tried less than the others;
+    * of equal returns the earlier one is preferred, by a discount of 1 − H⁻²;
+    * a table whose rewards depend significantly on the step fits a line to them;
+    * a table whose rewards have changed significantly forgets them from then on.
 
-    docs/math/auto-psvi.md derives the parts. An `Ablation` leaves one of them out.
+    docs/math/auto-psvi.md has the derivations. An `Ablation` switches parts off.
 
     Examples
     --------
@@ -107,7 +106,7 @@ class AutoPSVI(CompiledSettings):
     chooses_features: ClassVar[bool] = True
 
     ablation: Ablation = Ablation()
-    """What is left out; nothing, unless you want to see what a part is for."""
+    """Parts that are switched off, for ablation studies; none by default."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.ablation, Ablation):
@@ -139,12 +138,12 @@ class AutoPSVI(CompiledSettings):
         returns: Returns | None = None,
         horizon: int | None = None,
     ) -> Rule:
-        """Return the rule in numbers; `returns` are those seen so far, where the range of rewards is learned.
+        """Return the rule for a problem; `returns` are those seen so far, if the range of rewards is learned.
 
-        `horizon` is how many steps are planned, if not all.
+        `horizon` is the number of steps to plan, by default all.
         """
         if not all(math.isfinite(bound) for bound in reward_range):
-            raise refuse("problem.reward_range", reward_range, "finite: the prior of AutoPSVI is the largest return")
+            raise refuse("problem.reward_range", reward_range, "finite: the prior of AutoPSVI is the maximum return")
         return make_rule(
             problem.horizon if horizon is None else horizon,
             reward_range,
@@ -165,7 +164,7 @@ class AutoPSVI(CompiledSettings):
         )
 
     def record(self, problem: TableProblem) -> AutoTableRecord | AutoLinearRecord:
-        """Return the record of an agent that has seen nothing yet: counts where the features are one-hot."""
+        """Return the record of a new agent: counts if the features are one-hot."""
         rule = self.rule(problem, problem.reward_range)
         shared = problem.homogeneous if self.ablation.shared is None else self.ablation.shared
         slots = 1 if shared else problem.horizon
@@ -174,7 +173,7 @@ class AutoPSVI(CompiledSettings):
         return make_linear_record(problem, rule, slots)
 
     def check_learned(self, learned: Tables | Regressions, problem: TableProblem) -> None:
-        """Require counts, states that exist, and positive diagonals of the factors."""
+        """Require valid counts, existing states, and positive diagonals of the factors."""
         invariants.counts("visits", learned.visits)
         invariants.counts("outcomes", learned.outcomes)
         invariants.within("kinds", learned.kinds, problem.states + 2)
@@ -197,7 +196,7 @@ class AutoPSVI(CompiledSettings):
 
 
 def is_one_hot(problem: TableProblem) -> bool:
-    """Whether every pair has a feature of its own.
+    """Whether every pair has its own one-hot feature.
 
     >>> from belated import RiverSwim, SyntheticLinearMDP
     >>> is_one_hot(RiverSwim().problem), is_one_hot(SyntheticLinearMDP().problem)

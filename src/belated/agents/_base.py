@@ -1,14 +1,14 @@
-"""The one shape of every algorithm of the library.
+"""The common structure of all algorithms.
 
 An algorithm is a file with two parts:
 
-* its settings, a frozen dataclass that validates itself and whose `start(problem)` makes an agent;
+* its settings, a frozen dataclass that validates itself and whose `start(problem)` creates an agent;
 * its record, a `NamedTuple` of arrays and numbers with the methods of `Record`: how the agent plans and learns. The
-  field `learned` holds all that feedback has taught it.
+field `learned` has everything learned from feedback.
 
 The methods are compiled. `Learner` wraps a record as an `Agent`, and the runner's compiled loop calls the same methods.
 
-An algorithm that is not compiled has settings only, whose `start(problem)` makes an agent of any class.
+An algorithm that is not compiled has only settings, whose `start(problem)` creates an agent of any class.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from belated.types import (
 
 #: `settle` is called after this many arrivals, and after the last of a batch.
 BATCH = 256
-#: Stands for the first state of an episode where it is not known.
+#: The first state of an episode, if it is unknown.
 ANYWHERE = -1
-#: What an arrival brings: everything, the states without their rewards, or the rewards of states that came before.
+#: What an arrival contains: everything, states without rewards, or rewards of earlier states.
 ALL, STATES, REWARDS, SIGNAL = range(len(PARTS))
 
 
 class Arrival(NamedTuple):
-    """Late feedback as the compiled methods see it: n steps of an episode, checked."""
+    """Validated late feedback for the compiled methods: n steps of an episode."""
 
     episode: int
     first: int
@@ -66,29 +66,29 @@ class Arrival(NamedTuple):
     rewards: Floats
     """Shape (n,); zeros if only the states have arrived."""
     terminated: bool
-    """Whether the last state is terminal: nothing follows, and it is worth nothing."""
+    """Whether the last state is terminal, with value zero."""
     part: int
     """`ALL`, `STATES`, `REWARDS` or `SIGNAL`."""
 
 
 class Record(Protocol):
-    """The arrays of one agent, a `NamedTuple`, and what it does with them."""
+    """The arrays of one agent, a `NamedTuple`, and its methods."""
 
     @property
     def learned(self) -> Any:
-        """All that feedback has taught, a `NamedTuple` of arrays."""
+        """Everything learned from feedback, a `NamedTuple` of arrays."""
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Fill `policy` (H, S) with the actions of the next episode.
 
-        It begins in the state `start`, or may begin `ANYWHERE`. The policy need be right only where it can get to.
+        The episode begins in the state `start`, or `ANYWHERE`. Only reachable entries of the policy matter.
         """
 
     def learn(self, arrival: Arrival) -> None:
         """Learn one late trajectory, or a piece of one."""
 
     def settle(self) -> None:
-        """Do what `learn` has put off, for `BATCH` arrivals at most: `plan` finds everything settled."""
+        """Do the work deferred by `learn`, for at most `BATCH` arrivals; always called before `plan`."""
 
 
 @record_method
@@ -122,17 +122,17 @@ def learn_compiled(record: Record, arrival: Arrival, last: bool) -> None:
 
 
 class Nothing(NamedTuple):
-    """What an agent that does not learn has learned: an empty array, since a record cannot hold none."""
+    """The `learned` of an agent that does not learn: an empty array, since a record cannot be empty."""
 
     nothing: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Base of all settings: frozen, validated, convertible to plain values and back."""
+    """Base class of all settings: immutable, validated, convertible to plain values and back."""
 
     kind: ClassVar[str]
-    """The name by which specs and saved files know the algorithm."""
+    """The name of the algorithm in specifications and saved files."""
 
     @property
     def plays(self) -> Plays:
@@ -141,16 +141,16 @@ class Settings:
 
     @property
     def one_step(self) -> bool:
-        """Whether the algorithm is for bandits, problems of one step, only."""
+        """Whether the algorithm is only for bandits, problems of one step."""
         return False
 
     @property
     def whole_episodes(self) -> bool:
-        """Whether the algorithm can learn whole episodes only, with their rewards, and no pieces of them."""
+        """Whether the algorithm can only learn whole episodes with their rewards, not parts of them."""
         return True
 
     def start(self, problem: Problem) -> Agent:
-        """Return a new agent for `problem` that has seen nothing yet."""
+        """Return a new agent for `problem`."""
         raise TypeError(
             f"{type(self).__name__} must define start(problem), or be CompiledSettings with record(problem)"
         )
@@ -163,11 +163,12 @@ class Settings:
 
     @property
     def discounts(self) -> bool:
-        """Whether the algorithm heeds the discount of a problem."""
+        """Whether the algorithm supports a problem's discount."""
         return False
 
     def check_steps(self, problem: Problem) -> None:
-        """Raise InvalidInputError if the problem has several steps, and the algorithm one only or no discount."""
+        """Raise InvalidInputError if the problem has several steps or a discount that the algorithm does not
+        support."""
         if problem.discount < 1.0 and problem.horizon > 1 and not self.discounts:
             wanted = f"1, since {type(self).__name__} does not discount"
             raise refuse("the problem's discount", problem.discount, wanted)
@@ -175,7 +176,7 @@ class Settings:
             raise refuse("the problem's horizon", problem.horizon, f"1, since {type(self).__name__} is for bandits")
 
     def check_feedback(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
-        """Return clean copies of the feedback, or raise InvalidInputError if any cannot be learned."""
+        """Return validated copies of the feedback; raise InvalidInputError if any cannot be learned."""
         clean = check_batch(batch, problem)
         for feedback in clean:
             late = feedback.trajectory
@@ -219,33 +220,33 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledSettings(Settings):
-    """Base of the settings of compiled algorithms, whose kernels many threads can run side by side."""
+    """Base class of the settings of compiled algorithms, whose kernels can run in parallel threads."""
 
     chooses_features: ClassVar[bool] = False
-    """Whether its agents in simulators choose their feature map as they learn; if not, they keep the first one."""
+    """Whether agents in simulators choose their feature map as they learn; if not, they keep the first one."""
     learns_from_plans: ClassVar[bool] = False
-    """Whether planning changes what is learned, so that no episode may be played without a plan of its own."""
+    """Whether planning changes what is learned, so that every episode needs its own plan."""
 
     adds_reports: ClassVar[bool] = False
-    """Whether the reward of a play may come in several reports, trajectories with the part "rewards", that add up."""
+    """Whether the reward of a play may arrive in several reports that add up (trajectories with the part "rewards")."""
 
     @property
     def hears_signals(self) -> bool:
-        """Whether it learns from trajectories with the part "signal", and is sent them."""
+        """Whether it learns from trajectories with the part "signal"."""
         return False
 
     def record(self, problem: TableProblem) -> Record:
-        """Return the record of an agent that has seen nothing yet."""
+        """Return the record of a new agent."""
         raise TypeError(f"{type(self).__name__} must define record(problem)")
 
     def check_learned(self, learned: Any, problem: TableProblem) -> None:
-        """Raise InvalidInputError if no feedback can have taught `learned`, which fits the record, but was in a file.
+        """Raise InvalidInputError if `learned`, which was read from a file, cannot result from any feedback.
 
-        The kernels trust what passes.
+        Its shapes have been checked. The kernels rely on these invariants.
         """
 
     def check_reports(self, batch: Sequence[Feedback], problem: Problem) -> list[Feedback]:
-        """Return clean copies of whole rewards and of reports that add up, for an algorithm that `adds_reports`."""
+        """Return validated copies of whole rewards and of reports, for an algorithm that `adds_reports`."""
         clean = check_batch(batch, problem)
         for feedback in clean:
             part = feedback.trajectory.part
@@ -254,7 +255,7 @@ class CompiledSettings(Settings):
         return clean
 
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
-        """Return how weights are drawn in a simulator; only for algorithms whose `plays` is not "tables"."""
+        """Return the rule for drawing weights in a simulator; only for algorithms whose `plays` is not "tables"."""
         raise InvalidInputError(f"{type(self).__name__} needs a table of all states, got a simulator: {problem}")
 
     @overload
@@ -262,7 +263,7 @@ class CompiledSettings(Settings):
     @overload
     def start(self, problem: Problem) -> Savable: ...
     def start(self, problem: Problem) -> Savable:
-        """Return a new agent for `problem` that has seen nothing yet."""
+        """Return a new agent for `problem`."""
         self.check_steps(problem)
         if isinstance(problem, TableProblem):
             return self.start_table(problem)
@@ -281,10 +282,10 @@ class CompiledSettings(Settings):
 
 
 class Learner:
-    """An agent made of compiled kernels: plans with what has arrived, learns in any order."""
+    """An agent made of compiled kernels: plans with the feedback that has arrived, learns in any order."""
 
     record: Any
-    """A `Record`, whose type is that of the algorithm."""
+    """The algorithm's `Record`."""
 
     def __init__(self, settings: CompiledSettings, problem: TableProblem) -> None:
         self.settings = settings
@@ -300,7 +301,7 @@ class Learner:
         return TablePolicy(actions)
 
     def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy:
-        """Return the policy of an episode that starts in `state`; it is arbitrary in states that cannot follow."""
+        """Return the policy of an episode that starts in `state`; it is arbitrary in unreachable states."""
         check_generator("rng", rng)
         state = integer("state", state, at_least=0, at_most=self.problem.states - 1)
         actions = np.zeros((self.problem.horizon, self.problem.states), dtype=np.int64)
@@ -308,9 +309,9 @@ class Learner:
         return TablePolicy(actions)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Learn a batch of late trajectories; if one of them is bad, or was learned before, none is learned."""
+        """Learn a batch of late trajectories; if one is invalid, or was learned before, none is learned."""
         clean = self.settings.check_feedback(batch, self.problem)
-        reports = self.settings.adds_reports  # they add up, so that a second one is no repetition
+        reports = self.settings.adds_reports  # reports add up: a second one is not a repetition
         self.heard.take([each for each in clean if not reports or each.trajectory.part not in PARTS[REWARDS:]])
         for number, feedback in enumerate(clean, start=1):
             late = feedback.trajectory
@@ -321,11 +322,11 @@ class Learner:
             learn_compiled(self.record, arrival, number % BATCH == 0 or number == len(clean))
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned, as named arrays (views, not copies), and of which episodes."""
+        """Return what the agent has learned, and from which episodes, as named arrays (views, not copies)."""
         return {**self.record.learned._asdict(), "heard": self.heard.memory()}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what the agent has learned; arrays that do not fit are refused and change nothing."""
+        """Replace what the agent has learned; invalid arrays raise InvalidInputError and change nothing."""
         fresh = self.settings.record(self.problem)
         wanted = fresh.learned._asdict()
         for name, values in check_memory(without_heard(memory, wanted), wanted).items():

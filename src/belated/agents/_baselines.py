@@ -1,4 +1,4 @@
-"""Published algorithms that are settings of the library's own, under the names they are known by."""
+"""Published algorithms that are special cases of this library's, under their usual names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from belated.types import Problem
 def lsvi_ucb(
     problem: Problem, episodes: int, *, bonus_scale: float = 1.0, failure: float = 0.05, ridge: float = 1.0
 ) -> DelayedUCBVI:
-    """Return LSVI-UCB (Jin et al., 2020): β = c·d·H·√log(2dT/p), where T = H·K steps are played and p may fail.
+    """Return LSVI-UCB (Jin et al., 2020): β = c·d·H·√log(2dT/p), for T = H·K steps and failure probability p.
 
     >>> from belated import RiverSwim
     >>> round(lsvi_ucb(RiverSwim().problem, 1000, bonus_scale=0.01).bonus, 2)
@@ -40,7 +40,7 @@ def rlsvi(*, noise: float = 1.0, ridge: float = 1.0) -> DelayedPSVI:
 
 
 def lsvi_phe(*, perturbation: float = 1.0, draws: int = 2, ridge: float = 1.0) -> DelayedPHE:
-    """Return LSVI-PHE (Ishfaq et al., 2021): the largest of M regressions on targets perturbed with N(0, σ²).
+    """Return LSVI-PHE (Ishfaq et al., 2021): the maximum of M regressions on targets perturbed with N(0, σ²).
 
     >>> lsvi_phe(perturbation=0.3).scale
     0.3
@@ -51,7 +51,7 @@ def lsvi_phe(*, perturbation: float = 1.0, draws: int = 2, ridge: float = 1.0) -
 def lmc_lsvi(
     *, inverse_temperature: float = 1.0, steps: int = 40, step_size: float | None = None, ridge: float = 1.0
 ) -> DelayedLPSVI:
-    """Return LMC-LSVI (Ishfaq et al., 2023): one plain Langevin chain a step, which goes on where it was last episode.
+    """Return LMC-LSVI (Ishfaq et al., 2023): one plain Langevin chain per step, warm-started from the last episode.
 
     >>> lmc_lsvi(inverse_temperature=50.0).temperature
     0.02

@@ -16,16 +16,16 @@ from belated.types import Floats, Ints
 
 
 class Data(NamedTuple):
-    """The transitions of one regression, laid out for the sweep; column U stands for the terminal state."""
+    """The transitions of one regression, in the layout for the sweep; column U is the terminal state."""
 
     starts: Ints
-    """Where the features of each action begin among the features that are active, shape (A + 1,)."""
+    """Start of each action's features among the active ones, shape (A + 1,)."""
     active: Ints
-    """Numbers of the features each action has been taken with, ascending, shape (k₊,)."""
+    """Numbers of the features with which each action has been taken, ascending, shape (k₊,)."""
     reward_moment: Floats
     """Σψr, shape (k₊,)."""
     next_moment: Sparse
-    """Σψ over visits that went on to s', shape (k₊, U + 1)."""
+    """Σψ over visits followed by s', shape (k₊, U + 1)."""
     following: Sparse
     """ψ(s') of the U states that have followed."""
     next_rewards: Floats
@@ -39,7 +39,7 @@ class Data(NamedTuple):
 def make_data(
     states: Sparse, rows: Rows, actions: int, *, size: int, joint: bool
 ) -> tuple[Data, scipy.sparse.csr_array, Floats]:
-    """Return the data of a regression, the features of its pairs (one a row), and how often each was visited.
+    """Return the data of a regression, the features of its pairs (one per row), and the visits of each pair.
 
     With ψ(s), feature i in the block of action a is column a·k + i; with joint features there is one block.
     """
@@ -76,13 +76,13 @@ def _stacked(psi: scipy.sparse.csr_array, action: Ints, size: int, actions: int)
 
 
 def sparse_rows(matrix: scipy.sparse.csr_array) -> Sparse:
-    """Return a matrix as the kernels take it."""
+    """Return a matrix in the format of the kernels."""
     rows = scipy.sparse.csr_array(matrix)
     return Sparse(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64))
 
 
 def transposed(rows: Sparse, columns: int) -> Sparse:
-    """Return the transpose of a matrix of so many columns."""
+    """Return the transpose of a matrix with this number of columns."""
     shape = (len(rows.starts) - 1, columns)
     return sparse_rows(scipy.sparse.csr_array((rows.values, rows.indices, rows.starts), shape=shape).T)
 
@@ -108,9 +108,9 @@ def in_order(values: Floats, begin: int, x: Floats) -> float:
 
 @inlined
 def picked(indices: Ints, values: Floats, begin: int, end: int, x: Floats) -> float:
-    """Return Σ vᵢx over the entries of x that the `indices` from `begin` to `end` name.
+    """Return Σ vᵢx over the entries of x selected by the `indices` from `begin` to `end`.
 
-    Where they are few, vector instructions that gather them take longer than one after the other.
+    For few entries, scalar code is faster than vector gather instructions.
     """
     if end - begin == x.size:  # all of them, in order
         return in_order(values, begin, x)
@@ -129,9 +129,9 @@ def multiply(matrix: Sparse, x: Floats, product: Floats) -> None:
 
 
 def cost(data: Data, steps: int) -> float:
-    """Return about how many operations a plan of so many `steps` takes, in units of a step through a sparse matrix.
+    """Return the approximate number of operations of a plan of `steps` steps, in units of one sparse multiply-add.
 
-    Products of dense matrices are cheaper by the entry.
+    Products of dense matrices are cheaper per entry.
     """
     actions, k = data.starts.size - 1, np.diff(data.starts).astype(float)
     sparse = actions * data.following.indices.size + data.next_moment.indices.size

@@ -1,4 +1,4 @@
-"""BOLD: as many copies of an undelayed algorithm as episodes are in flight at once."""
+"""BOLD: as many copies of an undelayed algorithm as there are episodes in flight."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from belated.agents._wrapper import AroundBase, ask, part_of, savable
 from belated.errors import InvalidInputError
 from belated.types import Agent, Feedback, Problem, TablePolicy, TableProblem
 
-#: Stands for the episode of a copy that waits for nothing, where agents are saved.
+#: The episode of a free copy, in saved agents.
 FREE = -1
-#: Added to the numbers of episodes that a copy has not planned; so large they are not its own.
+#: Offset for the numbers of episodes that a copy has not planned itself.
 FOREIGN = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
 class BOLD(AroundBase):
-    """BOLD (Joulani et al., 2013): delayed feedback for an algorithm that knows nothing of delays.
+    """BOLD (Joulani et al., 2013): a wrapper that makes any undelayed algorithm handle delayed feedback.
 
-    A copy of `base` that has planned an episode waits until the feedback of that episode arrives, and nobody asks it
-    in between. An episode is planned by the first copy that is free; where all are waiting, a new one is started. So
-    every copy learns without delay, and there are as many as episodes in flight at once: with a constant delay D, each
-    of D + 1 copies plays every (D + 1)-th episode. That is the price: no copy learns from another.
+    A copy of `base` that has planned an episode waits until the feedback of that episode arrives. An episode is planned
+    by the first free copy; if all are waiting, a new one is started. So every copy learns without delay, and there are
+    as many copies as episodes in flight: with a constant delay D, each of D + 1 copies plays every (D + 1)-th episode.
+    The price is that no copy learns from another.
 
-    From the source, as we understand it, is all of that. Ours are that the first free copy is taken, and that feedback
-    of an episode that no copy waits for goes to the first copy: a log, or a repetition.
+    This follows the source, as we understand it. Our choices: the first free copy is used, and feedback that no copy
+    waits for (from a log, or a repetition) goes to the first copy.
 
-    Feedback that never arrives keeps its copy waiting for ever: under lost feedback the copies become ever more, each
-    with what little it has learned.
+    Feedback that never arrives keeps its copy waiting forever: under lost feedback the number of copies keeps growing,
+    and each has learned little.
 
-    The agent can be saved if the base is an algorithm of the library that can.
+    The agent can be saved if the base is a built-in algorithm that can be saved.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class BOLD(AroundBase):
     >>> agent = BOLD(base=DelayedPSVI()).start(river.problem)
     >>> first, second = agent.plan(rng), agent.plan(rng)
     >>> agent.learn([Feedback(1, river.rollout(second, rng))])
-    >>> third = agent.plan(rng)  # by the second copy: the first one still waits
+    >>> third = agent.plan(rng)  # by the second copy: the first still waits
     >>> len(agent.copies), agent.in_flight
     (2, {0: 0, 2: 1})
     """
@@ -61,7 +61,7 @@ class BOLD(AroundBase):
 
 
 class BOLDAgent:
-    """Copies of a base agent, each of which waits for the feedback of its own last episode."""
+    """Copies of a base agent, each waiting for the feedback of its own last episode."""
 
     def __init__(self, settings: BOLD, problem: TableProblem, first: Agent) -> None:
         self.settings = settings
@@ -69,13 +69,13 @@ class BOLDAgent:
         self.copies = [first]
         """The base agents."""
         self.asked = [0]
-        """How many episodes each of them has planned."""
+        """Number of episodes that each copy has planned."""
         self.free = [0]
-        """The copies that wait for nothing, as a heap."""
+        """The free copies, as a heap."""
         self.in_flight: dict[int, int] = {}
-        """The other ones, by the episode of which they await the feedback."""
+        """The waiting copies, by the episode whose feedback they wait for."""
         self.planned = 0
-        """How many episodes have been planned."""
+        """Number of episodes planned."""
         self.heard = Heard(problem.horizon)
 
     def _add_copy(self) -> None:
@@ -103,7 +103,7 @@ class BOLDAgent:
         return policy
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Give each trajectory to the copy that waits for it; if one of them is bad, none is learned."""
+        """Pass each trajectory to the copy that waits for it; if one is invalid, none is learned."""
         clean = self.settings.check_feedback(batch, self.problem)
         self.heard.take(clean)
         parts: dict[int, list[Feedback]] = {}
@@ -112,9 +112,9 @@ class BOLDAgent:
             copy, number = 0, feedback.episode
             if number in self.in_flight:
                 copy = answered[number] = self.in_flight[number]
-                number = self.asked[copy] - 1  # for the copy it is the last episode that it has planned itself
+                number = self.asked[copy] - 1  # the last episode that the copy itself has planned
             elif number < FOREIGN:
-                number += FOREIGN  # no episode that the copy has planned
+                number += FOREIGN  # not an episode that the copy has planned
             parts.setdefault(copy, []).append(Feedback(number, feedback.trajectory))
         for copy, part in parts.items():
             self.copies[copy].learn(part)
@@ -127,7 +127,7 @@ class BOLDAgent:
 
 
 class SavableBOLDAgent(BOLDAgent):
-    """The same, around an agent of the library that can be saved."""
+    """A BOLD agent around a built-in agent that can be saved."""
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         learned = {
@@ -155,14 +155,14 @@ class SavableBOLDAgent(BOLDAgent):
         fresh.planned = int(indices("memory['planned']", memory["planned"], (1,), LARGEST_COUNT)[0])
         fresh.asked = indices("memory['asked']", memory["asked"], (None,), fresh.planned + 1).tolist()
         if not fresh.asked or sum(fresh.asked) != fresh.planned:
-            raise refuse("memory['asked']", fresh.asked, f"how often each copy has planned, {fresh.planned} in all")
+            raise refuse("memory['asked']", fresh.asked, f"the number of plans of each copy, {fresh.planned} in total")
         shape = (len(fresh.asked),)
         fresh.copies = [base.start(problem) for _ in fresh.asked]
         awaited = indices("memory['waits_for']", memory["waits_for"], shape, fresh.planned, least=FREE)
         fresh.free = [copy for copy, episode in enumerate(awaited) if episode == FREE]
         fresh.in_flight = {int(episode): copy for copy, episode in enumerate(awaited) if episode != FREE}
         if len(fresh.free) + len(fresh.in_flight) < len(fresh.copies):
-            raise refuse("memory['waits_for']", awaited.tolist(), "another episode for each copy, or -1")
+            raise refuse("memory['waits_for']", awaited.tolist(), "a different episode for each copy, or -1")
         for copy, agent in enumerate(fresh.copies):
             savable(agent).restore(part_of(memory, f"base.{copy}."))
         unknown = sorted(set(memory) - set(fresh.memory()))

@@ -1,4 +1,4 @@
-"""Learning by age: what a play has brought so far teaches at once, and silence with it."""
+"""Learning by age: from the reward that a play has received so far, and from silence."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from belated.types import Floats, Ints, TableProblem
 
 @dataclass(frozen=True, kw_only=True)
 class LearnByAge(SilentSettings):
-    """Posterior sampling for linear bandits whose reward comes bit by bit, or whose lack is never reported.
+    """Posterior sampling for linear bandits whose rewards arrive in increments, or whose zeros are never reported.
 
-    The window of W rounds is cut at the ages e₁ < … < e_B = W. The reward of a play is the sum of what came at each
-    age, so that its mean is the sum of theirs, and each is a linear regression of its own on **all** plays older than
-    e_b, whatever came of them before. A play that has been silent for half of the window thus teaches half of what it
-    will teach. What had come of a play before, s_{b−1} (its reward so far and, with `signals`, its signal), tells
-    something of what came at age b, c_b = s_b − s_{b−1}, and about the same for all actions: with covariances over the
-    n plays older than e_b,
+    The window of W rounds is divided at the ages e₁ < … < e_B = W. The reward of a play is the sum of its increments
+    over the ages, so its mean is the sum of their means, and each is estimated by a separate linear regression on
+    **all** plays older than e_b, whatever happened before. A play that has been silent for half of the window has thus
+    already contributed half of its information. What was observed of a play before, s_{b−1} (its reward so far and,
+    with `signals`, its signal), predicts the increment c_b = s_b − s_{b−1} of age b, in about the same way for all
+    actions: with covariances over the n plays older than e_b,
 
         Δ_b = (C_ss + λ/n diag C_ss)⁻¹ C_sc,   ε_b = c_b − mean c_b − Δ_bᵀ(s_{b−1} − mean s_{b−1}).
 
-    A unit of s_b is worth g_b in the end: g_B = (1, 0) and g_{b−1} = g_b + Δ_b g_b, less than 1 if an event excludes
-    another, more if one leads to the next. What is left, g_bᵀε_b, is regressed on x: V_b = λI + Σxxᵀ and
-    θ̂_b = V_b⁻¹Σx g_bᵀε_b. It draws θ̃_b from N(θ̂_b, ν²σ_b²V_b⁻¹) for every age and plays the largest xᵀΣθ̃_b. An age of
-    which little is known is thus taken to bring what it brings on average to plays that began alike, a guess that is
-    worth λ plays. σ_b² is the variance of g_bᵀε_b, with one more play of the usual square; an age that no play has
-    reached has a hundredth of that. The cuts are e_b = W(b/B)², rounded.
+    A unit of s_b adds g_b to the final reward: g_B = (1, 0) and g_{b−1} = g_b + Δ_b g_b, less than 1 if one event
+    excludes another, more if one leads to the next. The remainder, g_bᵀε_b, is regressed on x: V_b = λI + Σxxᵀ and θ̂_b
+    = V_b⁻¹Σx g_bᵀε_b. The agent draws θ̃_b from N(θ̂_b, ν²σ_b²V_b⁻¹) for every age and plays the largest xᵀΣθ̃_b. The
+    prior for an age with little data is thus the average over plays that began alike, with the weight of λ plays. σ_b²
+    is the variance of g_bᵀε_b, estimated with one extra play of the usual square; an age that no play has reached has a
+    hundredth of that. The ages end at e_b = W(b/B)², rounded.
 
-    Nothing is assumed of the delays: rewards may be of any size, come in several reports and be taken back, and actions
-    may be fast or slow. Only what comes later than the window is missed. With one age it learns a play when its window
-    is over, which is posterior sampling with a constant delay of W. The derivation is in docs/math/by-age.md.
+    Nothing is assumed about the delays: rewards may be of any size, arrive in several reports and be reversed, and
+    actions may be fast or slow. Only what arrives after the window is missed. With one age, a play is learned when its
+    window is over, which is posterior sampling with a constant delay of W. The derivation is in docs/math/by-age.md.
 
-    The agent has to know what it plays, so it plans from a context: with one context `plan(rng)` does, with several
-    only `plan_from(rng, state)`. Feedback of rounds that it did not plan is not learned.
+    The agent must know what it plays, so it plans for a context: with a single context use `plan(rng)`, with several
+    `plan_from(rng, state)`. Feedback of rounds that it did not plan is not learned.
 
     Examples
     --------
@@ -60,15 +60,15 @@ class LearnByAge(SilentSettings):
     kind: ClassVar[str] = "by-age"
 
     window: int = 100
-    """W: what comes with a delay of more than W rounds is not learned."""
+    """W: rewards with a delay of more than W rounds are not learned."""
     ages: int = 24
-    """B, the number of ages that the window is cut into; fewer if it has not as many rounds."""
+    """B, the number of ages in the window; fewer if it has fewer rounds."""
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
     ridge: float = 1.0
-    """λ, how many plays the guess is worth that an action is like all others."""
+    """λ, the prior weight, in plays, of the assumption that an action is like all others."""
     signals: bool = False
-    """Whether it learns from a signal, reported in trajectories with the part "signal": numbers that add up."""
+    """Whether it learns from a signal, reported in trajectories with the part "signal", whose values add up."""
 
     def __post_init__(self) -> None:
         integer("window", self.window, at_least=0)
@@ -82,7 +82,7 @@ class LearnByAge(SilentSettings):
         return bool(self.signals)
 
     def cuts(self) -> Ints:
-        """Return e₁ < … < e_B, the ages at which the window is cut."""
+        """Return e₁ < … < e_B, the ends of the ages."""
         share = np.arange(1, self.ages + 1) / self.ages
         return np.unique(np.rint(self.window * share**2).astype(np.int64))
 
@@ -122,14 +122,14 @@ class LearnByAge(SilentSettings):
         invariants.within("pairs", learned.pairs, problem.states * problem.actions)
         squares = np.diagonal(learned.products, axis1=1, axis2=2)
         invariants.require(squares >= 0, "products", "have squares that are not negative")
-        reached = np.maximum(learned.planned[0] - 1 - self.cuts(), 0)  # the last one comes in when the next is planned
+        reached = np.maximum(learned.planned[0] - 1 - self.cuts(), 0)  # the last play is added when the next is planned
         invariants.require(learned.plays == reached, "plays", "count those older than each age")
 
 
 class ByAgeLearned(NamedTuple):
-    """What plays and reports change; a row for each age, but for those of the plays in the window.
+    """What plays and reports change; one row for each age, except for the plays in the window.
 
-    v = (s_{b−1}, c_b) is what had come of a play before an age, and what came at it: 2k numbers.
+    v = (s_{b−1}, c_b) is what was observed of a play before an age, and at that age: 2k numbers.
     """
 
     factor: Floats
@@ -139,17 +139,17 @@ class ByAgeLearned(NamedTuple):
     moments: Floats
     """Σvxᵀ, shape (B, 2k, d)."""
     plays: Ints
-    """n_b, the plays older than e_b, shape (B,)."""
+    """n_b, the number of plays older than e_b, shape (B,)."""
     sums: Floats
     """Σv, shape (B, 2k)."""
     products: Floats
     """Σvvᵀ, shape (B, 2k, 2k)."""
     pairs: Ints
-    """What was played in the last W + 1 rounds, the pair of round k in place k mod (W + 1)."""
+    """The pairs played in the last W + 1 rounds; that of round k is at index k mod (W + 1)."""
     reported: Floats
     """c_b of these plays so far, shape (W + 1, B, k)."""
     planned: Ints
-    """How many rounds have been planned, shape (1,)."""
+    """Number of rounds planned, shape (1,)."""
 
 
 class ByAgeRecord(NamedTuple):
@@ -162,22 +162,23 @@ class ByAgeRecord(NamedTuple):
     """Work space for v, shape (2k,)."""
     chain: Chain
     covariances: Floats
-    """Those of v at each age, shape (B, 2k, 2k)."""
+    """Covariances of v at each age, shape (B, 2k, 2k)."""
     counts: Floats
-    """How many plays each is made of."""
+    """Number of plays in each covariance."""
     cuts: Ints
     scale: float
     ridge: float
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Learn from the plays that reach an age now, choose in the context `start` or in the only one, and note it."""
+        """Learn from the plays that complete an age now, choose in the context `start` or the only one, and record
+        it."""
         learned, work = self.learned, self.work
         state = context_of(self.table, start)
         come_of_age(self)
         usual = look_back(self)
         link(self.chain, self.counts, self.covariances, self.ridge)
         self.total[:] = 0.0
-        for b in range(self.cuts.size if usual > 0.0 else 0):  # else nothing has come of any play
+        for b in range(self.cuts.size if usual > 0.0 else 0):  # else no play has a reward yet
             n, k = self.counts[b], self.chain.gains.shape[1]
             work.moment[:] = 0.0
             for j in range(2 * k if n > 0.0 else 0):  # Σx g_bᵀε_b
@@ -199,10 +200,10 @@ class ByAgeRecord(NamedTuple):
         learned.planned[0] += 1
 
     def learn(self, arrival: Arrival) -> None:
-        """Note what was reported of a play at its age; it counts when the play is older than that age."""
+        """Record a report of a play at its age; it counts once the play has completed that age."""
         learned = self.learned
         delay = learned.planned[0] - 1 - arrival.episode
-        if delay < 0 or delay > self.cuts[-1]:  # a round that this agent did not plan, or too late
+        if delay < 0 or delay > self.cuts[-1]:  # not planned by this agent, or too late
             return
         b = 0
         while self.cuts[b] < delay:
@@ -211,12 +212,12 @@ class ByAgeRecord(NamedTuple):
         learned.reported[arrival.episode % learned.pairs.size, b, which] += arrival.rewards[0]
 
     def settle(self) -> None:
-        """Nothing is put off: `plan` does it, since plays grow older by planning."""
+        """Do nothing here: `plan` does it, since plays grow older by planning."""
 
 
 @kernel
 def look_back(agent: ByAgeRecord) -> float:
-    """Compute the covariances of every age; return the mean over the ages of the mean square of what came."""
+    """Compute the covariances of every age; return the mean over the ages of the mean squared increment."""
     learned, k = agent.learned, agent.chain.gains.shape[1]
     usual, reached = 0.0, 0
     for b in range(agent.cuts.size):
@@ -236,7 +237,7 @@ def look_back(agent: ByAgeRecord) -> float:
 
 @kernel
 def come_of_age(agent: ByAgeRecord) -> None:
-    """Add the play that reaches age e_b with this round to the sums of age b, for every b."""
+    """Add the play that completes age b in this round to the sums of age b, for every b."""
     learned, work, v = agent.learned, agent.work, agent.known
     k = agent.chain.gains.shape[1]
     for b in range(agent.cuts.size):

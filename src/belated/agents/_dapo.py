@@ -1,4 +1,4 @@
-"""Delay-adapted policy optimisation: importance weights that know how far the policy has moved in the meantime."""
+"""Delay-adapted policy optimisation: importance weights that account for policy changes during the delay."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from belated.types import Floats, Ints, TableProblem, Trajectory
 
 @dataclass(frozen=True, kw_only=True)
 class DelayedDAPO(PolicyOptimisation):
-    """DAPO (Lancewicki et al., 2023), for rewards that an adversary may choose.
+    """DAPO (Lancewicki et al., 2023), for adversarial rewards.
 
-    Let π be the policy of an episode, π' the one that is played when its feedback arrives, q_h(s) the probability that
-    π comes to s, and L_h the costs, 1 − r, of its trajectory from step h on. Where the trajectory was,
+    Let π be the policy of an episode, π' the policy when its feedback arrives, q_h(s) the probability that π visits s,
+    and L_h the costs, 1 − r, of its trajectory from step h on. On the trajectory,
 
     Q̂_h(s, a) = ρ·L_h/(q_h(s)π_h(a|s) + γ), with ρ = π/max{π, π'}, and 0 elsewhere:
 
-    what π' has come to like since then weighs less. A bonus pays for what is seldom seen,
-    b_h(s) = Σ_a ρ·π'_h(a|s)·3γH/(q_h(s)π_h(a|s) + γ), and B is its action value under π'. The policy is
-    π_h(a|s) ∝ exp(−η Σ (Q̂_h(s, a) − B_h(s, a))) over all that has arrived.
+    actions that π' prefers more than π weigh less. A bonus encourages rarely visited states, b_h(s) = Σ_a
+    ρ·π'_h(a|s)·3γH/(q_h(s)π_h(a|s) + γ), and B is its action value under π'. The policy is π_h(a|s) ∝ exp(−η Σ (Q̂_h(s,
+    a) − B_h(s, a))) over all that has arrived.
 
-    If the problem reveals its dynamics, q and B are exact. Else q is the greatest, u, that any dynamics within the
-    confidence sets allow, B is the greatest action value, and the 3γH of the bonus becomes
-    3γH + H·(u − l)·π_h(a|s), l being the least q.
+    If the dynamics are known, q and B are exact. Otherwise q is the maximum u over all dynamics in the confidence sets,
+    B is the maximum action value, and the 3γH of the bonus becomes 3γH + H·(u − l)·π_h(a|s), where l is the minimum of
+    q.
 
-    From the source, as we understand it: ρ, Q̂, b, B, the update, and the rates when none are given,
-    η = 1/√(H²SAK + H⁴(K + D)) and γ = 2ηH. The bonus for unknown dynamics is that of Luo et al. (2021), which the
-    source builds on. Ours are: the confidence sets (see `DelayedOPPO`), `confidence`, and `bonus_scale`. The theory's
-    rates are small; a `step_size` that is found by trying learns much faster.
+    From the source, as we understand it: ρ, Q̂, b, B, the update, and the default rates, η = 1/√(H²SAK + H⁴(K + D)) and
+    γ = 2ηH. The bonus for unknown dynamics is that of Luo et al. (2021), on which the source builds. Our choices: the
+    confidence sets (see `DelayedOPPO`), `confidence`, and `bonus_scale`. The theory's rates are small; a tuned
+    `step_size` learns much faster.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class DelayedDAPO(PolicyOptimisation):
     kind: ClassVar[str] = "dapo"
 
     bonus_scale: float = 1.0
-    """The factor in front of the bonus; 1 is the theory's."""
+    """Factor on the bonus; 1 is the theory's."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,7 +75,7 @@ class DelayedDAPO(PolicyOptimisation):
 def subtract_costs(
     past: Floats, now: Floats, most: Floats, states: Ints, actions: Ints, rewards: Floats, rates: Rates, scores: Floats
 ) -> None:
-    """Subtract ηQ̂ from `scores` where the trajectory was."""
+    """Subtract ηQ̂ from `scores` along the trajectory."""
     to_go = 0.0
     for h in range(actions.size - 1, -1, -1):
         s, a = states[h], actions[h]

@@ -1,4 +1,4 @@
-"""Least-squares value iteration that takes a random action now and then."""
+"""Least-squares value iteration with ε-greedy exploration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from belated.types import SimulatorProblem, TableProblem
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonGreedy(ValueIterationSettings):
-    """Acts greedily on the least-squares estimate, but at random with probability ε at every step.
+    """Acts greedily on the least-squares estimate, and at random with probability ε at every step.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Agents that keep one feature map, in an environment that leaves the choice to them: they have the first one."""
+"""Agents with a fixed feature map in an environment with adaptive features: they use the first map."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from belated.types import Feedback, Policy, SimulatorProblem, SparseVector, chec
 
 
 def with_first_map(problem: SimulatorProblem) -> SimulatorProblem:
-    """Return the problem as it is for an agent that keeps one map."""
+    """Return the problem with the first feature map."""
     features = problem.features
     if not isinstance(features, Adaptive):
         return problem
@@ -22,7 +22,7 @@ def with_first_map(problem: SimulatorProblem) -> SimulatorProblem:
 
 
 class OnFirstMap:
-    """An agent that is handed observations as they are, around one that knows their features under one map."""
+    """Wraps an agent with a fixed feature map: encodes raw observations for it."""
 
     def __init__(self, agent: Any, problem: SimulatorProblem, features: Features) -> None:
         self.agent, self.problem, self.features = agent, problem, features
@@ -51,7 +51,7 @@ class OnFirstMap:
 
 
 class EncodedPolicy:
-    """Acts on the features of an observation that is handed to it as it is."""
+    """Encodes raw observations and acts on their features."""
 
     def __init__(self, policy: Policy, features: Features) -> None:
         self._policy, self._features = policy, features

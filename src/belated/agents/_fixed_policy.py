@@ -1,4 +1,4 @@
-"""A policy that is given and never changes; with the optimal one, the oracle."""
+"""A fixed policy; the optimal one is the oracle."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class FixedPolicy(CompiledSettings):
     discounts: ClassVar[bool] = True
 
     actions: Any
-    """What to do in state s at step h, as `actions[h, s]`."""
+    """`actions[h, s]` is the action in state s at step h."""
 
     def __post_init__(self) -> None:
-        # nested tuples compare and hash
+        # nested tuples support == and hash
         table = indices("actions", self.actions, (None, None), np.iinfo(np.int64).max)
         object.__setattr__(self, "actions", tuple(tuple(row) for row in table.tolist()))
 
@@ -55,4 +55,4 @@ class FixedRecord(NamedTuple):
         """Learn nothing."""
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""

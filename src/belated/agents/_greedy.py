@@ -84,7 +84,7 @@ class GreedyRecord(NamedTuple):
         learn_visits(self.table, self.learned, self.work, 1.0, arrival)
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
     def information(self, log_determinants: Floats) -> None:
         factor_information(self.learned.factor, log_determinants)

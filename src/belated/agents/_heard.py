@@ -1,7 +1,7 @@
-"""What an agent has been told: each step of each episode once, so that nothing counts twice without a word.
+"""Which steps of which episodes an agent has learned, so that repeated feedback is rejected.
 
-Feedback comes from queues, logs and networks, which deliver twice. The compiled loop of the runner has a queue of its
-own, which cannot, and asks nobody.
+Feedback comes from queues, logs and networks, which may deliver twice. The compiled loop of the runner does not need
+this, since its own queue cannot.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy.typing as npt
 from belated.errors import InvalidInputError
 from belated.types import LAST_EPISODE, Feedback, Ints
 
-#: What a row of the saved array says of its steps: that they are all the episodes have, or what has arrived of them.
+#: The kinds of rows in the saved array: whole episodes, or which parts of their steps have arrived.
 LENGTH, STATES, REWARDS, ALL = range(4)
 
 
 class Open(NamedTuple):
-    """An episode of which something is missing; bit h is step h."""
+    """An incomplete episode; bit h is step h."""
 
     states: int
     rewards: int
     length: int
-    """How many steps there are: up to the terminal one where that is known, else the horizon."""
+    """Number of steps: up to the terminal one if known, else the horizon."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing any more."""
+        """Whether everything has arrived."""
         every = (1 << self.length) - 1
         return self.states & self.rewards & every == every
 
@@ -38,7 +38,7 @@ class Open(NamedTuple):
 class Heard:
     """The steps whose states, and the steps whose rewards, have arrived.
 
-    Whole episodes are kept as ranges: feedback that arrives in order takes no room, and what never arrives little.
+    Whole episodes are stored as ranges: feedback in order takes no memory, and lost feedback little.
 
     >>> import belated
     >>> heard, river = Heard(horizon=20), belated.RiverSwim()
@@ -56,14 +56,14 @@ class Heard:
         self._open: dict[int, Open] = {}
 
     def __contains__(self, episode: int) -> bool:
-        """Tell whether all of an episode has arrived."""
+        """Whether all of an episode has arrived."""
         at = bisect_right(self._firsts, episode) - 1
         return at >= 0 and episode <= self._lasts[at]
 
     def take(self, batch: Sequence[Feedback], *, states_first: bool = False) -> None:
-        """Note a batch that was checked; if something in it has arrived before, raise and note nothing.
+        """Record a validated batch; if any of it has arrived before, raise and record nothing.
 
-        With `states_first`, so does a reward of a step whose state has not arrived.
+        With `states_first`, a reward of a step whose state has not arrived raises, too.
         """
         changed: dict[int, Open] = {}
         for episode, late in ((each.episode, each.trajectory) for each in batch):
@@ -94,7 +94,7 @@ class Heard:
                 self._open[episode] = found
 
     def _close(self, episode: int) -> None:
-        """Add an episode to the ranges, and join those that it connects."""
+        """Add an episode to the ranges, and merge adjacent ones."""
         at = bisect_right(self._firsts, episode)
         after = at < len(self._firsts) and self._firsts[at] == episode + 1
         before = at > 0 and self._lasts[at - 1] == episode - 1
@@ -110,7 +110,7 @@ class Heard:
             self._lasts.insert(at, episode)
 
     def memory(self) -> Ints:
-        """Return rows of (first episode, last episode, first step, end of the steps, what of them)."""
+        """Return rows of (first episode, last episode, first step, end of the steps, kind)."""
         rows = [(first, last, 0, self.horizon, ALL) for first, last in zip(self._firsts, self._lasts, strict=True)]
         for episode, known in sorted(self._open.items()):
             rows.append((episode, episode, 0, known.length, LENGTH))
@@ -120,7 +120,7 @@ class Heard:
 
     @classmethod
     def restored(cls, memory: Any, horizon: int) -> Self:
-        """Return what `memory` was taken of, or raise `InvalidInputError`."""
+        """Return the object that `memory` came from, or raise `InvalidInputError`."""
         heard = cls(horizon)
         good = isinstance(memory, np.ndarray) and memory.dtype == np.int64 and memory.ndim == 2 and memory.shape[1] == 5
         good = good and bool((memory >= 0).all() and (memory[:, :2] <= LAST_EPISODE).all())
@@ -140,7 +140,7 @@ class Heard:
                     else known._replace(rewards=known.rewards | bits)
                 )
         if not good or not heard._is_possible() or not np.array_equal(heard.memory(), memory):
-            raise InvalidInputError("memory['heard'] must say which steps of which episodes have arrived, each once")
+            raise InvalidInputError("memory['heard'] must list the steps of the episodes that have arrived, each once")
         return heard
 
     def _is_possible(self) -> bool:
@@ -169,7 +169,7 @@ def _runs(bits: int) -> Iterator[tuple[int, int]]:
 
 
 def without_heard(memory: dict[str, npt.NDArray[Any]], wanted: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return a memory without what was heard; refuse other names than `wanted` beside it."""
+    """Return a memory without the array 'heard'; raise InvalidInputError unless the others are `wanted`."""
     if set(memory) != {*wanted, "heard"}:
         raise InvalidInputError(f"memory must hold the arrays {sorted([*wanted, 'heard'])}, got {sorted(memory)}")
     return {name: values for name, values in memory.items() if name != "heard"}

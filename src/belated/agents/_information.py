@@ -1,4 +1,4 @@
-"""How much an algorithm has learned: log det Ω of each step, by which others decide when to plan again."""
+"""How much an algorithm has learned: log det Ω of each step, by which wrappers decide when to plan again."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from belated._kernels.jit import borrowed, entry_point, kernel, record_method
 from belated.agents._base import Record, settle
 from belated.types import Floats
 
-#: Growth short of what was asked by no more than this, in log det Ω, is enough: rounding must not decide.
+#: Tolerance for growth of log det Ω, so that rounding does not decide.
 SLACK = 1e-9
 
 
 @runtime_checkable
 class InformedRecord(Record, Protocol):
-    """A record that knows Ω of each step; others are planned on a schedule."""
+    """A record that keeps Ω of each step; others are planned on a schedule."""
 
     def information(self, log_determinants: Floats) -> None:
-        """Set `log_determinants` (H,) to log det Ω_h of each step; what `learn` has put off must be settled."""
+        """Set `log_determinants` (H,) to log det Ω_h of each step; call `settle` first."""
 
 
 @record_method
@@ -30,7 +30,7 @@ def information(record: InformedRecord, log_determinants: Floats) -> None:
 
 
 def information_of(record: Record, log_determinants: Floats) -> None:
-    """Set `log_determinants`, or leave them if the record knows no Ω; for kernels around any record."""
+    """Set `log_determinants`, or leave them if the record keeps no Ω; for kernels around any record."""
     if isinstance(record, InformedRecord):
         record.information(log_determinants)
 
@@ -54,7 +54,7 @@ def measure(record: InformedRecord, log_determinants: Floats) -> None:
 def factor_information(factor: Floats, log_determinants: Floats) -> None:
     """Set log det Ω_h = 2·Σ log U_h[i, i]."""
     for h in range(log_determinants.size):
-        g = min(h, len(factor) - 1)  # one factor may be that of all steps
+        g = min(h, len(factor) - 1)  # steps may share one factor
         total = 0.0
         for i in range(factor.shape[1]):
             total += log(factor[g, i, i])

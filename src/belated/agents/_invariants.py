@@ -1,7 +1,7 @@
-"""What must hold of what an agent has learned, whoever wrote it: a sentence for each way to break it.
+"""Invariants of what an agent has learned, checked when it is loaded, with an error message for each violation.
 
-The kernels trust these: an index beyond its array would be undefined behaviour there. Each algorithm states its own in
-`check_learned`, and `restore` checks them before anything is replaced. By then shapes and types have been compared, and
+The kernels rely on these: an index out of bounds would be undefined behaviour there. Each algorithm states its own in
+`check_learned`, and `restore` checks them before anything is replaced. By then shapes and types have been checked, and
 floats are finite.
 """
 
@@ -15,12 +15,12 @@ import numpy.typing as npt
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, TableProblem
 
-#: The largest count: beyond it floats are not exact, and sums could leave 64 bits.
+#: The maximum count: beyond it floats are not exact, and sums could overflow 64 bits.
 LARGEST_COUNT = 2**53
 
 
 def require(holds: Any, name: str, expected: str) -> None:
-    """Refuse the array `name` of a memory unless all of `holds` is true."""
+    """Raise InvalidInputError for the array `name` of a memory unless all of `holds` is true."""
     if not np.all(holds):
         raise InvalidInputError(f"memory[{name!r}] must {expected}")
 
@@ -28,7 +28,8 @@ def require(holds: Any, name: str, expected: str) -> None:
 def check_memory(
     memory: dict[str, npt.NDArray[Any]], wanted: dict[str, npt.NDArray[Any]]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return copies of the arrays of a memory; refuse other names, types or shapes than `wanted`, or not finite."""
+    """Return copies of the arrays of a memory, which must be finite and have the names, types and shapes of
+    `wanted`."""
     if set(wanted) != set(memory):
         raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
     copies = {name: np.array(values) for name, values in memory.items()}
@@ -44,7 +45,7 @@ def check_memory(
 
 
 def counts(name: str, values: npt.NDArray[np.integer[Any]], *, least: int = 0) -> None:
-    """Require counts: neither negative nor larger than there can be."""
+    """Require counts between `least` and `LARGEST_COUNT`."""
     inside = (values >= least) & (values <= LARGEST_COUNT)
     require(inside, name, f"hold counts from {least} to {LARGEST_COUNT}")
 
@@ -76,7 +77,7 @@ def rewards(name: str, values: Floats, problem: TableProblem) -> None:
 
 
 def reward_sums(name: str, sums: Floats, visits: Ints, problem: TableProblem) -> None:
-    """Require sums that so many rewards within the problem's range can have, up to rounding."""
+    """Require sums that are possible for this many rewards within the problem's range, up to rounding."""
     slack = 1e-9 * (1.0 + np.abs(sums))
     for end, sign in zip(problem.reward_range, (1.0, -1.0), strict=True):
         if np.isfinite(end):

@@ -1,4 +1,4 @@
-"""Delayed Langevin Posterior Sampling Value Iteration: draws by noisy gradient steps."""
+"""Delayed Langevin Posterior Sampling Value Iteration: sampling by noisy gradient steps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from belated.errors import InvalidInputError
 from belated.theory import accepted, chain_length, rounds, temperature, warn_of_width
 from belated.types import Floats, Ints, TableProblem
 
-#: How a chain is drawn and where it starts, by name, and the codes that the kernels know them by.
+#: Names of the samplers and of the starting points of a chain, with their codes in the kernels.
 SAMPLERS = ("plain", "collapsed", "preconditioned")
 PLAIN, COLLAPSED, PRECONDITIONED = range(3)
 WARM_STARTS = ("episode", "step", "cold")
@@ -47,11 +47,11 @@ FROM_EPISODE, FROM_STEP, FROM_ZERO = range(3)
 class DelayedLPSVI(SampledValueIteration):
     """Delayed-LPSVI (Kuang et al., 2023, Algorithms 2 and 3).
 
-    Like Delayed-PSVI, but each weight vector is the end of N Langevin steps on the regression loss. Three
+    Like Delayed-PSVI, but each weight vector is the end of N Langevin steps on the regression loss. There are three
     samplers:
 
-    * ``"plain"``: the chain as published, O(Nd²) a draw. It does not mix in directions that were rarely
-      visited, because it needs about as many steps as the condition number of Ω;
+    * ``"plain"``: the chain as published, O(Nd²) per draw. It does not mix in rarely visited directions, because it
+    needs about as many steps as the condition number of Ω;
     * ``"collapsed"``: one draw from the exact distribution of that chain after N steps;
     * ``"preconditioned"``: the chain in the metric of Ω⁻¹, which mixes at the same rate everywhere. Recommended.
       With `step_ratio` 0.5 it draws exactly from N(ŵ, γΩ⁻¹): Delayed-PSVI with ν² = γ.
@@ -69,9 +69,9 @@ class DelayedLPSVI(SampledValueIteration):
     steps: int = 40
     """N, the number of noisy gradient steps of a chain."""
     temperature: float = 1.0
-    """γ: a chain that has mixed draws from N(ŵ, γΩ⁻¹(I + A)⁻¹), between γ/2 (small steps) and γ times Ω⁻¹."""
+    """γ: a chain that has mixed samples from N(ŵ, γΩ⁻¹(I + A)⁻¹), between γ/2 (small steps) and γ times Ω⁻¹."""
     step_ratio: float = 0.5
-    """c_η: the step size is η = c_η/λ_max(Ω), or c_η itself when preconditioned. Below 1, or it diverges."""
+    """c_η: the step size is η = c_η/λ_max(Ω), or c_η itself when preconditioned. Must be below 1 to converge."""
     step_size: float | None = None
     """η; None derives it from `step_ratio`."""
     sampler: str = "plain"
@@ -94,9 +94,9 @@ class DelayedLPSVI(SampledValueIteration):
     def from_theory(cls, problem: TableProblem, episodes: int, delta: float) -> Self:
         """Return the settings of Theorem 2: λ = 1, σ = 1, η = 1/(4λ_max), w₀ = 0, and its M, γ and N.
 
-        The paper's N_k follows the condition number as data arrive; the settings have one N, that of the largest κ
-        there can be. Chains of that length are drawn with the sampler "collapsed", which has the same distribution as
-        the plain one and does not walk through the N steps.
+        The paper's N_k grows with the condition number as data arrive; the settings have a single N, that of the
+        maximum κ. Chains of that length use the sampler "collapsed", which has the same distribution as the plain one
+        without taking the N steps.
         """
         dimension, horizon = accepted(problem)
         draws = rounds(delta, horizon, episodes)
@@ -185,7 +185,7 @@ class DelayedLPSVI(SampledValueIteration):
         for columns, (values, _) in zip(regression.columns, regression.spectra, strict=True):
             omega[columns] = values
         noise = np.empty(w.size)
-        noise[np.argsort(omega, kind="stable")] = standard_normals(rng, w.shape)  # in the order of the eigenvalues
+        noise[np.argsort(omega, kind="stable")] = standard_normals(rng, w.shape)  # ordered by eigenvalue
         contraction = 1.0 - 2.0 * step * omega
         kept = contraction**self.steps
         width = np.sqrt(self.temperature * (1.0 - kept**2) / (omega * (1.0 + contraction)))  # of Θ
@@ -202,7 +202,8 @@ class DelayedLPSVI(SampledValueIteration):
         return kept * w + (1.0 - kept) * regression.mean(moment) + amplitude * regression.solve(noise)
 
     def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
-        """wᵐ ← LMC(L_h, w₀, η, N, γ) (line 6), by products with the rows; what no row has is drawn as from w₀ = 0."""
+        """wᵐ ← LMC(L_h, w₀, η, N, γ) (line 6), by products with the rows; features without rows are drawn as from w₀ =
+        0."""
         precise = self.sampler == "preconditioned"
         eta = self._step_size(1.0 if precise else regression.largest_eigenvalue)
         contraction = 1.0 - 2.0 * eta * (1.0 if precise else regression.ridge)
@@ -213,7 +214,7 @@ class DelayedLPSVI(SampledValueIteration):
             weights = np.zeros_like(step.above)
         else:
             weights = step.last() if self.warm_start == "episode" else step.above
-        if precise:  # U⁻¹ε is a draw from N(0, Ω⁻¹), and N of them are one that is wider
+        if precise:  # U⁻¹ε is a draw from N(0, Ω⁻¹), and a sum of N of them is a wider one
             mean, deviations = regression.mean(step.targets, step.duals), regression.deviations_of(step.place)
             width = np.float32(math.sqrt(variance))
             return np.float32(kept) * weights + np.float32(1.0 - kept) * mean + width * deviations, spread
@@ -234,7 +235,7 @@ class DelayedLPSVI(SampledValueIteration):
         return step
 
     def check_learned(self, learned: LPSVILearned, problem: TableProblem) -> None:
-        """Require positive definite matrices, or factors with a positive diagonal; what is not kept is empty."""
+        """Require positive definite matrices, or factors with a positive diagonal."""
         invariants.precision("precision", learned.precision)
         invariants.factor("factor", learned.factor)
 
@@ -253,12 +254,12 @@ class LPSVILearned(NamedTuple):
 
 
 class Spectrum(NamedTuple):
-    """Eigenvalues of Ω_h, recomputed only after something arrived, and the work space for that."""
+    """Eigenvalues of Ω_h, recomputed only after new arrivals, and the work space for that."""
 
     values: Floats
-    """(T, d); only the last column, λ_max, is kept for the plain sampler."""
+    """Shape (T, d); the plain sampler uses only the last column, λ_max."""
     vectors: Floats
-    """Row i of step h is the i-th eigenvector; empty unless collapsed."""
+    """Row i of regression h is the i-th eigenvector; empty unless collapsed."""
     basis: Floats
     diagonal: Floats
     off: Floats
@@ -266,13 +267,13 @@ class Spectrum(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """How chains are drawn."""
+    """The parameters of the chains."""
 
     steps: int
     temperature: float
     step_ratio: float
     step_size: float
-    """η, or 0 if it follows from the ratio."""
+    """η, or 0 if it is derived from the ratio."""
     sampler: int
 
 
@@ -289,13 +290,13 @@ class LPSVIRecord(NamedTuple):
 
     @property
     def drawn(self) -> Floats:
-        """The M draws of the step planned last, the first of the episode, shape (M, d)."""
+        """The M draws of the first step of the episode, shape (M, d)."""
         drawn: Floats = self.learned.samples[0]
         return drawn
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Lines 4-10 of Algorithm 2."""
-        for g in range(len(self.learned.reward_moment)):  # before any chain moves: a refused step size changes nothing
+        for g in range(len(self.learned.reward_moment)):  # before any chain moves, so that an error changes nothing
             step_of(self.chain, precision_of(self, g), self.spectrum, g)
         sweep(self, rng, start, policy)
 
@@ -333,10 +334,10 @@ class LPSVIRecord(NamedTuple):
                         row[j] += share * phi[j]
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
     def information(self, log_determinants: Floats) -> None:
-        """From the factor if there is one, else from Ω itself: O(d³), still less than a chain of d/3 steps."""
+        """Set log det Ω from the factor if there is one, else from Ω in O(d³), less than a chain of d/3 steps."""
         if self.chain.sampler == PRECONDITIONED:
             factor_information(self.learned.factor, log_determinants)
         else:
@@ -347,7 +348,7 @@ class LPSVIRecord(NamedTuple):
 
 @inlined
 def precision_of(record: LPSVIRecord, g: int) -> Floats:
-    """Return what is kept of Ω of regression g: its factor if preconditioned, else Ω itself."""
+    """Return Ω of regression g, or its factor if preconditioned."""
     learned = record.learned
     found: Floats = learned.factor[g] if record.chain.sampler == PRECONDITIONED else learned.precision[g]
     return found
@@ -355,7 +356,7 @@ def precision_of(record: LPSVIRecord, g: int) -> Floats:
 
 @kernel
 def refresh_spectrum(spectrum: Spectrum, precision: Floats, g: int, vectors_too: bool) -> None:
-    """Bring the eigenvalues (and eigenvectors) of regression g up to date if something has arrived since."""
+    """Update the eigenvalues (and eigenvectors) of regression g if something has arrived since."""
     if not spectrum.stale[g]:
         return
     spectrum.stale[g] = False
@@ -395,13 +396,13 @@ def draw_chains(
     weights: Floats,
     work: Floats,
 ) -> None:
-    """Move every row of `weights` (M, d) to the end of a new chain of regression g; `moment` is used up.
+    """Move every row of `weights` (M, d) to the end of a new chain of regression g; `moment` is overwritten.
 
     `precision` is Ω, or its factor U when preconditioned; the `spectrum` belongs to it. `work` (d,) is work space.
     """
     step = step_of(chain, precision, spectrum, g)
     if chain.sampler == PRECONDITIONED:
-        mean_weights(precision, moment)  # the preconditioned chain wants ŵ = Ω⁻¹b in place of b
+        mean_weights(precision, moment)  # the preconditioned chain needs ŵ = Ω⁻¹b instead of b
     steps, temperature = chain.steps, chain.temperature
     for m in range(weights.shape[0]):
         if chain.sampler == PLAIN:

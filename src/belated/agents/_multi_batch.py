@@ -26,23 +26,23 @@ from belated.types import Feedback, Floats, Plays, Problem, Savable, SimulatorPr
 class MultiBatch(AroundBase):
     """The reduction of Yang et al. (2023), by the determinant rule, around a linear algorithm.
 
-    Episodes are grouped into batches, and every episode of a batch plays the same policy. A batch ends when enough
-    of its own feedback has arrived; only then does `base` plan the next policy, with all that was learned.
-    How long single trajectories take no longer matters, only how long a share of them takes: delays may have an
+    Episodes are grouped into batches, and every episode of a batch plays the same policy. A batch ends when enough of
+    its own feedback has arrived; only then does `base` plan the next policy, with everything learned. The delays of
+    single trajectories no longer matter, only the time until a fraction of them has arrived: delays may have an
     infinite mean, and feedback may be lost.
 
-    From the source, as we understand it: a policy is kept until its batch has enough feedback, what arrives after
-    that is dropped, and the base is any algorithm that changes its policy rarely. Our choices:
+    From the source, as we understand it: a policy is kept until its batch has enough feedback, later feedback of the
+    batch is dropped, and the base is any algorithm that changes its policy rarely. Our choices:
 
-    * when there is enough: some det Ω_h has grown by the factor `growth` since the batch began. This is the rule of
-      linear MDPs with few policy switches (Wang et al., 2021; Gao et al., 2021), applied to arrivals. With
-      ‖φ‖ <= 1 and `growth` c there are at most 1 + dH·log(1 + K/(dλσ²))/log c batches in K episodes;
+    * a batch has enough feedback when some det Ω_h has grown by the factor `growth` since it began. This is the rule of
+      linear MDPs with few policy switches (Wang et al., 2021; Gao et al., 2021), applied to arrivals. With ‖φ‖ <= 1 and
+      `growth` c there are at most 1 + dH·log(1 + K/(dλσ²))/log c batches in K episodes;
     * the base may draw from a posterior. The source proves nothing about that case, and we claim nothing;
-    * `drop_stragglers=False` learns the feedback of earlier batches too. A regression can use it as well as any,
-      if delays do not depend on what happened, and the bound on the number of batches still holds.
+    * `drop_stragglers=False` learns the feedback of earlier batches too. A regression can use it, too, if delays do not
+    depend on the trajectory, and the bound on the number of batches still holds.
 
-    For the base one batch is one episode: the k of a "growing" bonus counts batches. The agent is asked in Python,
-    not in compiled blocks, because a batch is known by its episode numbers.
+    For the base, a batch is one episode: the k of a "growing" bonus counts batches. The agent runs in Python, not in
+    compiled blocks, because a batch is identified by its episode numbers.
 
     Examples
     --------
@@ -60,9 +60,9 @@ class MultiBatch(AroundBase):
     kind: ClassVar[str] = "multi-batch"
 
     base: Settings
-    """The algorithm that plans, one that keeps Ω."""
+    """The algorithm that plans; it must keep Ω."""
     growth: float = 2.0
-    """c: a batch ends when det Ω_h of some step is c times what it was; at 1 any arrival of the batch ends it."""
+    """c: a batch ends when det Ω_h of some step has grown by this factor; with 1, any arrival of the batch ends it."""
     drop_stragglers: bool = True
     """Whether feedback of earlier batches is dropped, as in the source."""
 
@@ -92,8 +92,7 @@ class MultiBatch(AroundBase):
 class MultiBatchAgent:
     """An agent that plans only when a batch is over.
 
-    One learner is enough: it learns the feedback of the batch as it comes, and nobody asks it for a policy before
-    the batch is over.
+    A single learner suffices: it learns the feedback of the batch as it arrives, and plans only when the batch is over.
     """
 
     def __init__(self, settings: MultiBatch, problem: TableProblem) -> None:
@@ -106,13 +105,13 @@ class MultiBatchAgent:
         self.mark = self.log_determinants()
         """log det Ω_h when the batch began, shape (H,)."""
         self.actions = np.zeros((problem.horizon, problem.states), dtype=np.int64)
-        """The policy of the batch, once something has been planned."""
+        """The policy of the batch, after the first plan."""
         self.planned = 0
-        """How many episodes have been planned."""
+        """Number of episodes planned."""
         self.first = 0
         """The first episode of the batch."""
         self.arrived = 0
-        """How many trajectories were learned since the batch began."""
+        """Number of trajectories learned since the batch began."""
 
     def log_determinants(self) -> Floats:
         """Return log det Ω_h of every step, shape (H,)."""
@@ -121,14 +120,14 @@ class MultiBatchAgent:
         return found
 
     def batch_is_over(self) -> bool:
-        """Whether enough has arrived for the next policy."""
+        """Whether enough feedback has arrived for the next policy."""
         if self.planned == 0 or self.arrived == 0:
             return self.planned == 0
         grown = float((self.log_determinants() - self.mark).max())
         return grown >= math.log(self.settings.growth) - SLACK
 
     def plan(self, rng: np.random.Generator) -> TablePolicy:
-        """Return the policy of the next episode; `rng` is used only where a batch begins."""
+        """Return the policy of the next episode; `rng` is used only at the beginning of a batch."""
         check_generator("rng", rng)
         if self.batch_is_over():
             self.actions = self.learner.plan(rng).actions
@@ -137,14 +136,14 @@ class MultiBatchAgent:
         return TablePolicy(self.actions.copy())
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Learn a batch of late trajectories; if one of them is bad, none is learned."""
+        """Learn a batch of late trajectories; if one is invalid, none is learned."""
         clean = self.settings.base.check_feedback(batch, self.problem)
         kept = [each for each in clean if each.episode >= self.first or not self.settings.drop_stragglers]
         self.learner.learn(kept)
         self.arrived += len(kept)
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned and where it is in its batch, as named arrays."""
+        """Return what the agent has learned and the state of its batch, as named arrays."""
         return {
             **{f"base.{name}": values for name, values in self.learner.memory().items()},
             "mark": self.mark,

@@ -1,4 +1,4 @@
-"""What policy optimisation on late feedback shares: which states a policy reaches, confidence sets, and the agent."""
+"""The part shared by policy optimisation algorithms: occupancy measures, confidence sets, and the agent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from belated.types import LAST_EPISODE, Feedback, Floats, Ints, Problem, TablePo
 
 
 class Model(NamedTuple):
-    """What is known of the dynamics: a lower and an upper bound of every probability, equal where it is known."""
+    """Lower and upper bounds on the transition probabilities, equal if the dynamics are known."""
 
     low: Floats
     """Shape (H, S, A, S)."""
@@ -31,11 +31,11 @@ class Model(NamedTuple):
     """Shape (S,)."""
     start_high: Floats
     exact: bool
-    """Whether the bounds agree everywhere."""
+    """Whether the bounds are equal everywhere."""
 
 
 class Rates(NamedTuple):
-    """The two numbers that every update needs."""
+    """The rates of the update."""
 
     step_size: float
     """η."""
@@ -45,7 +45,7 @@ class Rates(NamedTuple):
 
 @kernel
 def rank(values: Floats, largest_first: bool, order: Ints) -> None:
-    """Set `order` to the places of `values` in falling or rising order; equal ones stay as they are."""
+    """Set `order` to the stable sort order of `values`, descending or ascending."""
     for i in range(values.size):
         j = i
         while j > 0 and (values[order[j - 1]] < values[i] if largest_first else values[order[j - 1]] > values[i]):
@@ -56,10 +56,10 @@ def rank(values: Floats, largest_first: bool, order: Ints) -> None:
 
 @kernel
 def extreme_mean(low: Floats, high: Floats, order: Ints, values: Floats) -> float:
-    """Return the mean of `values` under the distribution within the bounds that favours the first of `order`.
+    """Return the mean of `values` under the distribution within the bounds that puts most mass first in `order`.
 
-    With the largest values first it is the greatest mean of any distribution within the bounds, with the smallest first
-    the least.
+    With the largest values first this is the maximum mean of any distribution within the bounds, with the smallest
+    first the minimum.
     """
     total, left = 0.0, 1.0
     for s in range(values.size):
@@ -91,10 +91,10 @@ def occupancy(model: Model, policy: Floats, reached: Floats) -> None:
 
 @kernel
 def occupancy_bound(model: Model, policy: Floats, upper: bool, reached: Floats) -> None:
-    """Set `reached` (H, S) to the greatest, or the least, probability that any dynamics of `model` allow.
+    """Set `reached` (H, S) to the maximum or minimum occupancy over all dynamics of `model`.
 
-    For each (h, s) by itself: u(s'') = 1{s'' = s} at step h, then u(s') = Σ_a π(a|s') max_P Σ P(s''|s', a) u(s'')
-    backwards. Every row of P can be chosen by itself, so this is exact.
+    For each (h, s) separately: u(s'') = 1{s'' = s} at step h, then u(s') = Σ_a π(a|s') max_P Σ P(s''|s', a) u(s'')
+    backwards. The rows of P can be chosen independently, so this is exact.
     """
     if model.exact:
         occupancy(model, policy, reached)
@@ -124,7 +124,7 @@ bound_occupancy = entry_point(occupancy_bound)
 
 @kernel
 def confidence_bounds(counts: Ints, log_term: float, scale: float, low: Floats, high: Floats) -> None:
-    """Set the bounds of a row of probabilities from how often each state came (Jin et al., 2020)."""
+    """Set the bounds of a row of probabilities from the counts of its states (Jin et al., 2020)."""
     total = counts.sum()
     if total == 0:  # anything is possible
         low[:] = 0.0
@@ -180,20 +180,20 @@ def draw_table(policy: Floats, rng: np.random.Generator, table: Ints) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptimisation(Settings):
-    """What the settings of Delayed OPPO and DAPO have in common."""
+    """Base class of the settings of Delayed OPPO and DAPO."""
 
     step_size: float | None = None
-    """η; None for the one of the theory, from `episodes` and `mean_delay`."""
+    """η; None for the theory's, from `episodes` and `mean_delay`."""
     exploration: float | None = None
-    """γ of the importance weights 1/(probability + γ); None for the one that goes with the theory."""
+    """γ of the importance weights 1/(probability + γ); None for the theory's."""
     episodes: int = 1000
-    """K, how many episodes will be played."""
+    """K, the number of episodes that will be played."""
     mean_delay: float = 0.0
-    """D/K, the delay that is expected in the mean."""
+    """D/K, the expected mean delay."""
     confidence: float = 1.0
-    """The factor in front of the widths of the confidence sets; 1 is the theory's, unused if the dynamics are known."""
+    """Factor on the widths of the confidence sets; 1 is the theory's. Unused if the dynamics are known."""
     delta: float = 0.05
-    """δ, the probability with which the confidence sets may fail."""
+    """δ, the probability that the confidence sets fail."""
 
     def __post_init__(self) -> None:
         if self.step_size is not None:
@@ -211,7 +211,7 @@ class PolicyOptimisation(Settings):
     def improve(
         self, model: Model, past: Floats, now: Floats, trajectory: Trajectory, rates: Rates, scores: Floats
     ) -> None:
-        """Add to `scores` what a trajectory of the policy `past`, arriving under the policy `now`, is worth."""
+        """Add the update by a trajectory of the policy `past`, arriving under the policy `now`, to `scores`."""
         raise TypeError(f"{type(self).__name__} must define improve(...)")
 
     def start(self, problem: Problem) -> PolicyOptimiser:
@@ -220,12 +220,11 @@ class PolicyOptimisation(Settings):
 
 
 class PolicyOptimiser:
-    """An agent that keeps a score of every step, state and action, and plays π(a|s) ∝ exp(score).
+    """An agent with a score for every step, state and action, which plays π(a|s) ∝ exp(score).
 
-    What arrives is kept until the next plan. There all of it is counted first, and then moves the scores in the order
-    of the episodes: neither batches nor the order of arrival matter. The policies of episodes in flight are kept, H·S·A
-    numbers each. Feedback of an episode whose policy is not among them, because this agent has not planned it, counts
-    as that of uniformly random actions.
+    Feedback is collected until the next plan, which first counts all of it and then updates the scores in the order of
+    the episodes: neither batches nor the order of arrival matter. The policies of episodes in flight are stored, H·S·A
+    numbers each. Feedback of an episode that this agent has not planned is treated as that of uniformly random actions.
     """
 
     def __init__(self, settings: PolicyOptimisation, problem: TableProblem) -> None:
@@ -235,17 +234,17 @@ class PolicyOptimiser:
         shape = (problem.horizon, problem.states, problem.actions)
         check_room("the counts of horizon × states × actions × states", *shape, problem.states)
         self.scores = np.zeros(shape)
-        """−η Σ Q over the episodes that have been learned, Q in costs and with whatever bonus there is."""
+        """−η Σ Q over the learned episodes, where Q is in costs and includes the bonus, if there is one."""
         self.followed = np.zeros((*shape, problem.states), dtype=np.int64)
-        """N_h(s, a, s'), of all that has been learned."""
+        """N_h(s, a, s') over all learned episodes."""
         self.starts = np.zeros(problem.states, dtype=np.int64)
-        """How many of the episodes learned started in each state."""
+        """Number of learned episodes that started in each state."""
         self.planned = 0
         """How many episodes have been planned."""
         self.in_flight: dict[int, Floats] = {}
-        """The policies π of episodes that have been planned and not been learned."""
+        """The policies π of episodes that were planned but not learned yet."""
         self.arrived: list[tuple[int, Trajectory]] = []
-        """What has arrived since the last plan, by episode."""
+        """Feedback that has arrived since the last plan, by episode."""
         self.heard = Heard(problem.horizon)
         low, high = np.empty((2, *self.followed.shape))
         start_low, start_high = np.empty((2, problem.states))
@@ -264,7 +263,7 @@ class PolicyOptimiser:
         return Model(distribution, distribution, start, start, True)
 
     def policy(self) -> Floats:
-        """Return π(a|s) of the present scores, shape (H, S, A)."""
+        """Return π(a|s) of the current scores, shape (H, S, A)."""
         policy = np.empty(self.scores.shape)
         soft_policy(self.scores, policy)
         return policy
@@ -337,7 +336,7 @@ class PolicyOptimiser:
         episodes = memory["under_way.episodes"]
         under_way = indices("memory['under_way.episodes']", episodes, (len(policies),), max(planned, 1)).tolist()
         if len(set(under_way)) < len(under_way):
-            raise refuse("memory['under_way.episodes']", under_way, "episodes that are all different")
+            raise refuse("memory['under_way.episodes']", under_way, "distinct episodes")
         waiting = indices("memory['waiting.episodes']", memory["waiting.episodes"], (None,), LAST_EPISODE).tolist()
         count = len(waiting)
         states = indices("memory['waiting.states']", memory["waiting.states"], (count, p.horizon + 1), p.states)

@@ -1,4 +1,4 @@
-"""Delayed OFU: optimism in the face of uncertainty for linear and logistic bandits whose rewards come late."""
+"""Delayed OFU: optimism in the face of uncertainty for linear and logistic bandits with late rewards."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from belated.types import Floats, Ints, TableProblem
 
 LINKS = ("linear", "logistic")
 
-#: A logistic fit is settled once no xᵀθ of a visited pair moves by more than this.
+#: A logistic fit has converged once no xᵀθ of a visited pair moves by more than this.
 SETTLED = 1e-10
-#: A factor of the Hessian is used again while no xᵀθ has moved by more than this since it was made. Between there and
-#: the end of a step as small, μ' changes at most by the factor e^0.2: such a step leaves less than a quarter to go.
+#: The factor of the Hessian is reused while no xᵀθ has moved by more than this since it was computed. Up to the end of
+#: an equally small step, μ' changes at most by the factor e^0.2, so such a step leaves less than a quarter of the
+#: error.
 REUSED = 0.1
-#: The most steps of a fit; since none moves any xᵀθ by more than 1, it comes that far.
+#: Maximum number of steps of a fit; no step moves any xᵀθ by more than 1.
 STEPS = 1000
 
 
@@ -39,8 +40,8 @@ class DelayedOFU(CompiledSettings):
         √β = √λ·m₁ + R/κ · √(2·log(det(W)^½/(δλ^{d/2}))).
 
     With the link ``"linear"``, E y = xᵀθ, θ̂ is ridge regression and κ = 1. With ``"logistic"``, E y = μ(xᵀθ) with
-    μ(z) = 1/(1 + e⁻ᶻ) and rewards within [0, 1], θ̂ solves Σ(y − μ(xᵀθ))x = κλθ, and κ is the least slope μ' where
-    ‖θ‖ ≤ m₁: μ'(m₁), or μ'(m₁·max‖x‖) if there are features with a norm above 1.
+    μ(z) = 1/(1 + e⁻ᶻ) and rewards within [0, 1], θ̂ solves Σ(y − μ(xᵀθ))x = κλθ, and κ is the minimum slope μ' over ‖θ‖
+    ≤ m₁: μ'(m₁), or μ'(m₁·max‖x‖) if there are features with a norm above 1.
 
     Examples
     --------
@@ -55,19 +56,19 @@ class DelayedOFU(CompiledSettings):
     one_step: ClassVar[bool] = True
 
     norm_bound: float = 1.0
-    """m₁, at least the norm of the true weights."""
+    """m₁, an upper bound on the norm of the true weights."""
     noise: float = 0.5
-    """R, the sub-Gaussian scale of the rewards; 1/2 holds for all rewards within [0, 1]."""
+    """R, the sub-Gaussian scale of the rewards; 1/2 is valid for all rewards within [0, 1]."""
     delta: float = 0.05
-    """δ, the probability with which the confidence bounds may fail."""
+    """δ, the probability that the confidence bounds fail."""
     ridge: float = 1.0
     """λ, the regularisation."""
     link: str = "linear"
     """How rewards depend on xᵀθ: "linear" or "logistic"."""
     bonus_scale: float = 1.0
-    """The factor in front of √β; 1 is the theory's, which is wider than what works best in practice."""
+    """Factor on √β; 1 is the theory's, which is wider than what works best in practice."""
     ties: str = "random"
-    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
+    """How ties between action values are broken: at "random", or by the "first" action, like `numpy.argmax`."""
 
     def __post_init__(self) -> None:
         real("norm_bound", self.norm_bound, at_least=0)
@@ -110,12 +111,12 @@ class DelayedOFU(CompiledSettings):
         )
 
     def _least_slope(self, rows: Floats) -> float:
-        """Return κ, the least μ'(xᵀθ) for ‖θ‖ ≤ m₁."""
+        """Return κ, the minimum of μ'(xᵀθ) over ‖θ‖ ≤ m₁."""
         largest = float(np.linalg.norm(rows, axis=1).max())
         decay = math.exp(-self.norm_bound * max(1.0, largest))
         slope = decay / (1.0 + decay) ** 2  # μ'(z) = μ(z)(1 − μ(z)), even in z
         if slope < np.finfo(float).tiny:
-            small = f"small enough that its slope μ' is not 0, with features of norm {largest:g}"
+            small = f"small enough for a positive slope μ' with features of norm {largest:g}"
             raise refuse("norm_bound", self.norm_bound, small)
         return slope
 
@@ -139,11 +140,11 @@ class OFULearned(NamedTuple):
     weights: Floats
     """θ̂ of the last plan, from which the next logistic fit starts, shape (d,)."""
     visits: Ints
-    """How often each pair has arrived, shape (S·A,)."""
+    """Number of arrivals of each pair, shape (S·A,)."""
     visited: Ints
     """The pairs that have arrived, ascending, and then −1, shape (S·A,)."""
     distinct: Ints
-    """How many pairs have arrived."""
+    """Number of distinct pairs that have arrived."""
     stale: Ints
     """1 if something has arrived since θ̂ was fitted, else 0."""
 
@@ -199,7 +200,7 @@ class OFURecord(NamedTuple):
         if self.logistic:
             if learned.visits[pair] == 0:
                 place = learned.distinct[0]
-                while place > 0 and learned.visited[place - 1] > pair:  # in order of number, whatever that of arrival
+                while place > 0 and learned.visited[place - 1] > pair:  # sorted, whatever the order of arrival
                     learned.visited[place] = learned.visited[place - 1]
                     place -= 1
                 learned.visited[place] = pair
@@ -207,7 +208,7 @@ class OFURecord(NamedTuple):
             learned.visits[pair] += 1
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
     def information(self, log_determinants: Floats) -> None:
         factor_information(self.learned.factor.reshape((1, *self.learned.factor.shape)), log_determinants)
@@ -215,7 +216,7 @@ class OFURecord(NamedTuple):
 
 @kernel
 def bonus(agent: OFURecord) -> float:
-    """Return √β, times the factor in front of it."""
+    """Return √β times `bonus_scale`."""
     factor = agent.learned.factor
     growth = agent.confidence
     for k in range(factor.shape[0]):
@@ -227,9 +228,9 @@ def bonus(agent: OFURecord) -> float:
 def add_widths(
     factor: Floats, columns: Floats, first: int, scale: float, solved: Floats, widths: Floats, q: Floats
 ) -> None:
-    """Add `scale`·‖x‖_{W⁻¹} to q for as many pairs as q holds, from number `first` on.
+    """Add `scale`·‖x‖_{W⁻¹} to q for as many pairs as q has entries, from pair `first` on.
 
-    ‖x‖²_{W⁻¹} = ‖U⁻ᵀx‖² by forward substitution, a column for each pair: the inner loops run over all of them.
+    ‖x‖²_{W⁻¹} = ‖U⁻ᵀx‖² by forward substitution, with one column per pair, over which the inner loops run.
     """
     widths[:] = 0.0
     for k in range(factor.shape[0]):
@@ -272,10 +273,10 @@ def factorise(matrix: Floats) -> None:
 
 @kernel
 def fit_logistic(agent: OFURecord) -> None:
-    """Solve Σ(y − μ(xᵀθ))x = κλθ for θ̂ by Newton's method, from the last one on.
+    """Solve Σ(y − μ(xᵀθ))x = κλθ for θ̂ by Newton's method, starting from the last θ̂.
 
-    A step is cut so that no xᵀθ moves by more than 1. On such a step μ' grows at most e-fold, which makes sure that the
-    likelihood grows: no line search is needed.
+    Steps are shortened so that no xᵀθ moves by more than 1. On such a step μ' grows at most e-fold, which ensures that
+    the likelihood grows: no line search is needed.
     """
     learned, rows, hessian = agent.learned, agent.table.rows, agent.hessian
     weights, step = learned.weights, agent.work.vector
@@ -305,9 +306,9 @@ def fit_logistic(agent: OFURecord) -> None:
         if renew:
             factorise(hessian)
         solve_transposed(hessian, step)
-        size = dot(step, step)  # the square of what is to go, in the norm of the Hessian
+        size = dot(step, step)  # the squared distance to the solution, in the norm of the Hessian
         if size >= before / 4.0:
-            break  # after a small step only rounding can leave half of it
+            break  # after a small step, only rounding can leave half of the error
         solve(hessian, step)
         largest = 0.0
         for i in range(count):

@@ -1,4 +1,4 @@
-"""Delayed OPPO: optimistic proximal policy optimisation where both rewards and trajectories come late."""
+"""Delayed OPPO: optimistic proximal policy optimisation with late trajectories and rewards."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from belated.types import Floats, Ints, TableProblem, Trajectory
 
 @dataclass(frozen=True, kw_only=True)
 class DelayedOPPO(PolicyOptimisation):
-    """Delayed OPPO (Lancewicki et al., 2022) with bandit feedback, for rewards that an adversary may choose.
+    """Delayed OPPO (Lancewicki et al., 2022) with bandit feedback, for adversarial rewards.
 
     With costs c = 1 − r, every arrived episode j gives an estimate of the cost, ĉ_h(s, a) = c/(u_h(s)·π^j_h(a|s) + γ)
-    where it was and 0 elsewhere, u being the probability that π^j comes to s. From ĉ follows Q^j, the action values of
-    π^j, and the policy moves by exponential weights: π_h(a|s) ∝ exp(−η Σ_j Q^j_h(s, a)).
+    on its trajectory and 0 elsewhere, where u is the probability that π^j visits s. ĉ gives Q^j, the action values of
+    π^j, and the policy is updated by exponential weights: π_h(a|s) ∝ exp(−η Σ_j Q^j_h(s, a)).
 
-    If the problem reveals its dynamics, u and Q^j are exact. Else they come from counts of what has arrived: u is the
-    greatest, and Q^j the least, that any dynamics within the confidence sets allow.
+    If the dynamics are known, u and Q^j are exact. Otherwise they are the maximum u and the minimum Q^j over all
+    dynamics in confidence sets computed from counts.
 
-    From the source, as we understand it: the estimate, the optimism on both sides and the update. Ours are: confidence
-    sets from all that has arrived by the time of the update, with the widths of Jin et al. (2020) for each step,
-    2√(P̂L/n) + 14L/(3n), L = ln(SAHK/δ), n = max{N − 1, 1}, one for the start, too; `confidence`, since these widths
-    are far larger than what works best; and the theory's rates when none are given. These balance the three leading
-    terms H·ln A/η + ηH³(K + D)/γ + γHSAK of an analysis like the source's: γ = (H√(ln A·(K + D))/(SAK))^(2/3) and
-    η = √(γ ln A/(K + D))/H, which are small. A `step_size` that is found by trying learns much faster.
+    From the source, as we understand it: the estimate, the optimism on both sides and the update. Our choices:
+    confidence sets from everything that has arrived by the time of the update, with the widths of Jin et al. (2020) for
+    each step, 2√(P̂L/n) + 14L/(3n), L = ln(SAHK/δ), n = max{N − 1, 1}, and one for the first state; `confidence`, since
+    these widths are far larger than what works best; and the default rates. These balance the three leading terms H·ln
+    A/η + ηH³(K + D)/γ + γHSAK of an analysis like the source's: γ = (H√(ln A·(K + D))/(SAK))^(2/3) and η = √(γ ln A/(K
+    + D))/H, which are small. A tuned `step_size` learns much faster.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""On-the-fly linear bandits for conversions: a success is reported late, and the lack of one never."""
+"""On-the-fly linear bandits for conversions: successes are reported late, failures never."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from belated.types import Floats, Ints, TableProblem
 
 @dataclass(frozen=True, kw_only=True)
 class OTF(SilentSettings):
-    """What the two algorithms share: their settings and their record."""
+    """Settings and record shared by the two algorithms."""
 
     samples: ClassVar[bool]
-    """Whether weights are drawn, instead of adding a bonus."""
+    """Whether weights are sampled, instead of adding a bonus."""
 
     window: int = 100
     """m: a conversion counts if its delay is at most m rounds."""
     scale: float = 1.0
-    """The factor in front of the exploration width; 1 is the source's."""
+    """Factor on the exploration width; 1 is the source's."""
     delta: float = 0.05
-    """δ, the probability with which the confidence bounds may fail."""
+    """δ, the probability that the confidence bounds fail."""
     ridge: float = 1.0
     """λ, the regularisation."""
 
@@ -78,26 +78,26 @@ class OTFLinUCB(OTF):
     """OTFLinUCB (Vernade et al., 2020): upper confidence bounds for conversions that are reported late or never.
 
     Rewards are 0 or 1, and a 0 is never reported: "not yet" looks like "no". So every play counts as a 0 at once, and
-    turns into a 1 if its conversion comes within `window` rounds m. With V = λI + Σxxᵀ over **all** plays and B = Σx
+    becomes a 1 if its conversion arrives within `window` rounds m. With V = λI + Σxxᵀ over **all** plays and B = Σx
     over those that have converted, θ̂ = V⁻¹B estimates θ times the probability of converting within m. In round t it
     plays the largest
 
         xᵀθ̂ + (2f + Σ‖x_s‖_{V_s⁻¹}) · ‖x‖_{V⁻¹},   f = √λ + √(2·log(1/δ) + d·log((dλ + t)/(dλ))),
 
-    where the sum is over the last m plays: it pays for those that may still convert. Actions and θ are assumed to
-    have norms of at most 1.
+    where the sum is over the last m plays, which may still convert. Actions and θ are assumed to have norms of at most
+    1.
 
-    From the source are V, B, f, the index and the window. In its index the sum has the norms in today's V⁻¹; here each
-    is that of the time of its play, V_s being without x_s itself, as in `OTFLinTS`. These are never smaller, so the
-    bound still holds, and a round costs the same whatever m is. Ours are:
+    V, B, f, the index and the window are from the source. Its index has the norms in the current V⁻¹; here each norm is
+    that at the time of its play (V_s excludes x_s), as in `OTFLinTS`. These are never smaller, so the bound still
+    holds, and the cost of a round does not depend on m. Our choices:
 
-    * `scale`, in front of the whole width, since comparisons need tuned widths;
-    * delays count as everywhere in this library: what is played in round k with delay D is known in round k + D + 1;
-    * a reported 0 changes nothing, and another reward counts with its size;
-    * ties are decided at random.
+    * `scale`, a factor on the whole width, since comparisons need tuned widths;
+    * delays are defined as everywhere in this library: the reward of round k with delay D is known in round k + D + 1;
+    * a reported 0 changes nothing, and other rewards count with their values;
+    * ties are broken at random.
 
-    The agent has to know what it plays, so it plans from a context: with one context `plan(rng)` does, with several
-    only `plan_from(rng, state)`. Conversions of rounds that it did not plan count in B, but not in V.
+    The agent must know what it plays, so it plans for a context: with a single context use `plan(rng)`, with several
+    `plan_from(rng, state)`. Conversions of rounds that it did not plan count in B, but not in V.
 
     Examples
     --------
@@ -123,10 +123,10 @@ class OTFLinTS(OTF):
 
     has the norms of the last m plays, each in the V_s⁻¹ of its time, and plays the largest xᵀθ̃.
 
-    From the source is the covariance c·V⁻¹: f is in c alone, it does not widen the draw as it widens the bound of
-    OTFLinUCB. Code in circulation has the squares of the norms, and divides V⁻¹ by its c, which draws narrower the more
-    is in flight; this is as published. Ours are `scale`, which multiplies the standard deviation, and what
-    `OTFLinUCB` says of delays, zeros, ties and contexts.
+    The covariance c·V⁻¹ is from the source: f appears only in c; it does not widen the draws as it widens the bound of
+    OTFLinUCB. Some published code uses squared norms and divides V⁻¹ by c, which narrows the draws the more is in
+    flight; we follow the paper. Our choices are `scale`, a factor on the standard deviation, and those of `OTFLinUCB`
+    about delays, zeros, ties and contexts.
 
     Examples
     --------
@@ -149,11 +149,11 @@ class OTFLearned(NamedTuple):
     moment: Floats
     """B, shape (d,)."""
     norms: Floats
-    """‖x_s‖_{V_s⁻¹} of the last m plays, that of round k in place k mod m; 0 before there were so many."""
+    """‖x_s‖_{V_s⁻¹} of the last m plays, that of round k at index k mod m; 0 before there were m plays."""
     norm_sum: Floats
     """Their sum, shape (1,)."""
     planned: Ints
-    """How many rounds have been planned, shape (1,)."""
+    """Number of rounds planned, shape (1,)."""
 
 
 class OTFRecord(NamedTuple):
@@ -169,7 +169,7 @@ class OTFRecord(NamedTuple):
     samples: bool
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Choose in the context `start`, or in the only one, and note the play."""
+        """Choose in the context `start`, or in the only one, and record the play."""
         learned, work, actions = self.learned, self.work, self.table.actions
         state = context_of(self.table, start)
         first = state * actions
@@ -190,9 +190,9 @@ class OTFRecord(NamedTuple):
         note_play(self, play_largest(self.table, work, state, rng, policy))
 
     def learn(self, arrival: Arrival) -> None:
-        """Count a conversion that came within the window; its play is in V already."""
+        """Count a conversion within the window; its play is already in V."""
         learned = self.learned
-        delay = learned.planned[0] - 1 - arrival.episode  # negative for a round that this agent did not plan
+        delay = learned.planned[0] - 1 - arrival.episode  # negative if this agent did not plan the round
         if delay > learned.norms.size:
             return
         row = self.table.rows[arrival.states[0] * self.table.actions + arrival.actions[0]]
@@ -200,7 +200,7 @@ class OTFRecord(NamedTuple):
             learned.moment[i] += arrival.rewards[0] * row[i]  # B ← B + x·1(conversion)
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 @kernel
@@ -221,7 +221,7 @@ def note_play(agent: OTFRecord, pair: int) -> None:
     place = learned.planned[0] % learned.norms.size
     learned.norm_sum[0] += norm - learned.norms[place]
     learned.norms[place] = norm
-    if place == learned.norms.size - 1:  # once around: add all of them, so that rounding cannot pile up
+    if place == learned.norms.size - 1:  # once per cycle: sum again, so that rounding errors do not accumulate
         learned.norm_sum[0] = learned.norms.sum()
     copy(agent.table.rows[pair], work.vector)
     rank_one_update(learned.factor, work.vector)  # V ← V + xxᵀ, at once

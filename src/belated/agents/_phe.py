@@ -1,4 +1,4 @@
-"""Delayed value iteration by perturbed histories: posterior draws without a d × d matrix."""
+"""Delayed value iteration with perturbed histories: posterior draws without a d × d matrix."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from belated.types import Floats, Ints, TableProblem
 class DelayedPHE(SampledValueIteration):
     """LSVI-PHE (Ishfaq et al., 2021) on the feedback that has arrived.
 
-    Each of the M weight vectors solves a regression whose targets have been perturbed with N(0, ν²σ²) and whose prior
-    mean with N(0, ν²I/λ). Its distribution is N(ŵ, ν²Ω⁻¹), that of Delayed-PSVI with the same settings. The regressions
-    are solved by conjugate gradients, which need only products with the features: what is kept grows like d, not d².
-    It is the agent for dimensions where d² numbers a step are too many.
+    Each of the M weight vectors solves a regression with targets perturbed by N(0, ν²σ²) and prior mean perturbed by
+    N(0, ν²I/λ). Its distribution is N(ŵ, ν²Ω⁻¹), that of Delayed-PSVI with the same settings. The regressions are
+    solved by conjugate gradients, which only need products with the features: memory grows with d, not d². Use this
+    agent in dimensions where d² numbers per step are too many.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class DelayedPHE(SampledValueIteration):
     scale: float = 1.0
     """ν, the width of the perturbations in standard deviations; 0 perturbs nothing."""
     tolerance: float = 1e-8
-    """When conjugate gradients stop: at this size of the residual, relative to the right-hand side."""
+    """Conjugate gradients stop at this residual, relative to the right-hand side."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,7 +107,7 @@ class DelayedPHE(SampledValueIteration):
         return weights
 
     def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
-        """The same, on the features that rows have."""
+        """Draw in the same way, on the features that occur in the rows."""
         phi, shares, spread = regression.compact, regression.shares, self.scale / math.sqrt(self.ridge)
         moment, weights = regression.moment(step.targets), regression.prior_of(step.place, spread)
         for m in range(self.draws):
@@ -121,11 +121,11 @@ class DelayedPHE(SampledValueIteration):
 
 
 def solve_sparse(multiply: Callable[[Floats], Floats], tolerance: float, b: Floats) -> Floats:
-    """Return Ω⁻¹b by products with Ω alone, which `multiply` computes."""
+    """Return Ω⁻¹b by conjugate gradients; `multiply` computes products with Ω."""
     product = scipy.sparse.linalg.LinearOperator((b.size, b.size), matvec=multiply, dtype=np.float64)
     found, failed = scipy.sparse.linalg.cg(product, b, rtol=tolerance, maxiter=10 * b.size + 100)
     if failed:
-        raise InvalidInputError("tolerance is too small: conjugate gradients do not get there with 64-bit floats")
+        raise InvalidInputError("tolerance is too small: conjugate gradients do not reach it in 64-bit floats")
     return np.asarray(found, np.float64)
 
 
@@ -137,7 +137,7 @@ class PHELearned(NamedTuple):
     reward_moment: Floats
     """Σφr/σ², shape (T, d)."""
     next_moment: Floats
-    """Σφ/σ² over visits that went on to s', shape (T, S, d)."""
+    """Σφ/σ² over visits followed by s', shape (T, S, d)."""
 
 
 class Gradients(NamedTuple):
@@ -164,7 +164,7 @@ class PHERecord(NamedTuple):
     first: bool
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Plan with the largest of M perturbed regressions."""
+        """Plan with the maximum of M perturbed regressions."""
         sweep(self, rng, start, policy)
 
     def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
@@ -202,7 +202,7 @@ class PHERecord(NamedTuple):
                 learned.visits[regression_of(arrival.first + step, learned.reward_moment), pair] += 1
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 @kernel
@@ -231,7 +231,7 @@ def draw_perturbed(
 
 @kernel
 def list_visited(visits: Ints, noise: float, visited: Ints, shares: Floats) -> int:
-    """List the pairs that were visited and their n_j/σ²; return how many they are."""
+    """List the visited pairs and their n_j/σ²; return their number."""
     count = 0
     for j in range(visits.size):
         if visits[j] > 0:

@@ -1,10 +1,10 @@
-"""Sets of plans as data: several policies drawn from one posterior, and what each of them does in a state.
+"""Sets of plans as data: several policies drawn from one posterior, with their action probabilities.
 
-Every agent that plays in simulators acts on weights: with probability ε at random, else on one of the largest of
+Every agent that plays in simulators acts on weights: with probability ε at random, otherwise by maximising
 
     q_a = max_m φ(s, a)ᵀwᵐ + β‖φ(s, a)‖_{Ω⁻¹}.
 
-So J of its policies are a few arrays, which can be stored, sent and asked for π_j(a | s) of all of them at once.
+So J of its policies are a few arrays, which can be stored, sent and queried for π_j(a | s) of all of them at once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Widths(NamedTuple):
     """Ω⁻¹ of the regressions of a plan, from which widths ‖φ‖_{Ω⁻¹} are computed; empty without a bonus."""
 
     starts: Ints
-    """Where the features of each regression and block begin in `active`, shape (T·B + 1,)."""
+    """Start of the features of each regression and block in `active`, shape (T·B + 1,)."""
     active: Ints
-    """Numbers of the features inside each block."""
+    """Numbers of the features within each block."""
     offsets: Ints
-    """Where Ω⁻¹ of each block begins in `inverse`, shape (T·B + 1,)."""
+    """Start of Ω⁻¹ of each block in `inverse`, shape (T·B + 1,)."""
     inverse: Floats
-    """Ω⁻¹ of each block, one after the other."""
+    """Ω⁻¹ of each block, concatenated."""
     beta: Floats
     """β of each step, shape (H,)."""
 
@@ -57,30 +57,31 @@ def width_of(indices: Ints, values: Floats, widths: Widths, block: int, ridge: f
 
 
 class PlanSet(NamedTuple):
-    """J policies of one agent: arrays and numbers, nothing else."""
+    """J policies of one agent, as plain arrays and numbers."""
 
     weights: Floats
-    """wᵐ of each member, step, action and feature, shape (J, T, M, A, k); T is 1 if all steps act alike, else H.
+    """wᵐ of each member, step, action and feature, shape (J, T, M, A, k); T is 1 if all steps have the same weights,
+    else H.
 
     With joint features there is one block instead of A."""
     features: Ints
     """The numbers of the k features, ascending; all others have weight 0."""
     widths: Widths
-    """Of a bonus, the same for all members: of T·A blocks, or of A if all steps share one regression."""
+    """Widths of a bonus, common to all members: of T·A blocks, or of A if all steps share one regression."""
     caps: Floats
-    """The largest return that is possible from each step on, by which values count as equal; inf: none. Shape (H,)."""
+    """Maximum possible return from each step on, at which values tie; inf without a cap. Shape (H,)."""
     ridge: float
-    """λ, of the widths."""
+    """λ of the widths."""
     epsilon: float
     """The probability of a random action."""
     tie: float
-    """Values count as equal if they differ by this part at most."""
+    """Relative tolerance for ties between action values."""
     first: bool
-    """Whether the first of equal values is taken, instead of any."""
+    """Whether ties are broken by the first action instead of uniformly."""
 
 
 def by_action(plans: PlanSet, actions: int, size: int) -> PlanSet:
-    """Return a set of joint features as one of ψ(s), where feature a·size + i was feature i of action a."""
+    """Convert a set on joint features to one on ψ(s); joint feature a·size + i becomes feature i of action a."""
     weights = np.zeros((*plans.weights.shape[:3], actions * size))
     weights[..., plans.features] = plans.weights[..., 0, :]
     return plans._replace(
@@ -91,7 +92,7 @@ def by_action(plans: PlanSet, actions: int, size: int) -> PlanSet:
 
 
 def _split(widths: Widths, actions: int, size: int) -> Widths:
-    """Return Ω⁻¹ of each action, where Ω of all of them has nothing beside these blocks."""
+    """Split Ω⁻¹, which is block-diagonal, by action."""
     active: list[Ints] = []
     inverses: list[Floats] = []
     for begin, end, offset in zip(widths.starts[:-1], widths.starts[1:], widths.offsets[:-1], strict=True):
@@ -116,7 +117,7 @@ class PlansSets(Agent, Protocol):
     """An agent whose policies can be drawn as a set."""
 
     def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
-        """Return the next `count` policies, one if all would be alike; what was learned stays as it is."""
+        """Return the next `count` policies, or one if all would be equal; what was learned does not change."""
 
 
 @runtime_checkable
@@ -124,7 +125,7 @@ class LearnsSteps(Protocol):
     """An agent that can learn the steps of many episodes at once."""
 
     def learn_steps(self, steps: Steps) -> None:
-        """Learn these steps, in place of all that was learned before."""
+        """Learn these steps, replacing everything learned before."""
 
 
 @kernel
@@ -133,7 +134,7 @@ def distributions_of(
 ) -> None:
     """Set π_j(a | s) of each member and action on offer, shape (J, K), in the state with `values` in these `columns`.
 
-    A column is a place among `plans.features`. An action that the plans do not know is worth 0.
+    A column is an index into `plans.features`. An action unknown to the plans has value 0.
     """
     members, steps, draws, actions, _ = plans.weights.shape
     count = offered.size

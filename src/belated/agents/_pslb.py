@@ -19,10 +19,10 @@ EXACT = "exact"
 class DelayedPSLB(SampledRegression):
     """Delayed-PSLB (Kuang et al., 2023): Delayed-PSVI for linear bandits, problems of one step.
 
-    It regresses the rewards on the features of what has arrived, draws M weight vectors from the posterior
-    N(θ̂, ν²Ω⁻¹), and plays the action whose largest value over the draws is largest. Nothing is capped.
+    It regresses the rewards that have arrived on the features, draws M weight vectors from the posterior N(θ̂, ν²Ω⁻¹),
+    and plays the action with the largest value over all draws. Values are not capped.
 
-    With another sampler than ``"exact"`` the draws are those of Delayed-LPSVI's chains, at temperature γ = ν².
+    With samplers other than ``"exact"``, the draws are those of Delayed-LPSVI's chains at temperature γ = ν².
 
     Examples
     --------
@@ -57,7 +57,7 @@ class DelayedPSLB(SampledRegression):
     def from_theory(cls, problem: TableProblem, episodes: int, delta: float, *, reward_noise: float = 1.0) -> Self:
         """Return the settings of `theory.bandit_regret_bound`: λ = 1, σ = 1, M of `theory.rounds`, ν = C_{δ/4}.
 
-        `reward_noise` is B: rewards are B-sub-Gaussian about their means. Within [0, 1] they are with B = 1/2.
+        `reward_noise` is B: rewards are B-sub-Gaussian about their means. B = 1/2 is valid for rewards within [0, 1].
         """
         dimension, horizon = accepted(problem)
         if horizon != 1:
@@ -68,15 +68,15 @@ class DelayedPSLB(SampledRegression):
         return cls(draws=draws, scale=scale, noise=1.0, ridge=1.0)
 
     def record(self, problem: TableProblem) -> PSVIRecord | LPSVIRecord:
-        """Return the record of an agent that has seen nothing yet: that of the algorithm for any horizon."""
+        """Return the record of a new agent: that of the general algorithm."""
         return self.general().record(problem)
 
     def check_learned(self, learned: Any, problem: TableProblem) -> None:
-        """Require what the algorithm for any horizon does."""
+        """Check as the general algorithm does."""
         self.general().check_learned(learned, problem)
 
     def general(self) -> DelayedPSVI | DelayedLPSVI:
-        """Return the algorithm for any horizon that does the same on a bandit."""
+        """Return the algorithm for any horizon that is equivalent on a bandit."""
         if self.sampler == EXACT:
             return DelayedPSVI(
                 draws=self.draws, scale=self.scale, noise=self.noise, ridge=self.ridge, cap=False, ties=self.ties

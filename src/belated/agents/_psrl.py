@@ -1,4 +1,4 @@
-"""Posterior sampling of the whole model on late feedback."""
+"""Posterior sampling of the whole MDP from late feedback."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from belated.types import Floats, Ints, TableProblem
 
 @dataclass(frozen=True, kw_only=True)
 class DelayedPSRL(CompiledSettings):
-    """Posterior sampling for reinforcement learning (Strens, 2000; Osband et al., 2013) with what has arrived.
+    """Posterior sampling for reinforcement learning (Strens, 2000; Osband et al., 2013) on late feedback.
 
-    It counts visits and makes no use of the features. For each episode it draws one model from the posterior, the
-    transitions of each pair of state and action from a Dirichlet and its mean reward from a normal distribution, and
-    plays the policy that is optimal in it. The model has the same tables for all steps where dynamics and rewards do
-    not depend on the step, and else tables of each step of its own.
+    It counts visits and does not use the features. For each episode it draws one model from the posterior (transitions
+    from a Dirichlet, mean rewards from a normal distribution, for each pair of state and action) and plays the optimal
+    policy of that model. All steps share one model if dynamics and rewards do not depend on the step; otherwise each
+    step has its own.
 
-    With n visits of a pair that have arrived, rewards that sum to R, and N(s') visits that went on to s',
+    With n arrived visits of a pair, sum of rewards R, and N(s') visits followed by s',
 
         P ~ Dirichlet(α + N),   r ~ N((m·n₀ + R)/(n₀ + n), σ²/(n₀ + n)).
 
-    From the sources are the idea and the family of priors. The defaults, a uniform prior of the transitions and one
-    visit's worth of belief in a mean reward of zero with unit noise, are those of the code of Osband and Van Roy.
+    The idea and the family of priors are from the sources. The defaults, a uniform prior on transitions and a prior
+    with the weight of one visit for a mean reward of zero with unit noise, are those of the code of Osband and Van Roy.
 
     Examples
     --------
@@ -44,13 +44,13 @@ class DelayedPSRL(CompiledSettings):
     kind: ClassVar[str] = "psrl"
 
     shared: bool | None = None
-    """Whether the model is the same at all steps; None if the problem says so."""
+    """Whether all steps share one model; None to decide by the problem."""
     concentration: float = 1.0
-    """α, how many visits to each next state the prior is worth."""
+    """α, the prior weight of each next state, in visits."""
     reward_mean: float = 0.0
     """m, the prior mean of a reward."""
     reward_visits: float = 1.0
-    """n₀, how many visits the prior of a reward is worth."""
+    """n₀, the prior weight of the mean reward, in visits."""
     noise: float = 1.0
     """σ, the standard deviation of a reward."""
 
@@ -81,7 +81,7 @@ class DelayedPSRL(CompiledSettings):
 
 
 class Visits(NamedTuple):
-    """What feedback has taught, for each of T models; the pair (s, a) is entry s·A + a."""
+    """Everything learned from feedback, for each of T models; the pair (s, a) is entry s·A + a."""
 
     followed: Ints
     """N(s, a, s'), shape (T, S·A, S)."""
@@ -90,7 +90,7 @@ class Visits(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The model that was drawn last, and scratch space to plan in it."""
+    """The model drawn last, and scratch space for planning."""
 
     transitions: Floats
     rewards: Floats
@@ -135,12 +135,12 @@ class PSRLRecord(NamedTuple):
             learned.reward_sums[g, j] += arrival.rewards[h]
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 @kernel
 def draw_model(agent: PSRLRecord, g: int, rng: np.random.Generator) -> None:
-    """Draw the model number `g`: for each pair as many gamma numbers as states, and a normal one."""
+    """Draw model `g`: for each pair one gamma variable per state, and a normal one."""
     model = agent.work
     for j in range(model.rewards.size):
         followed, distribution = agent.learned.followed[g, j], model.transitions[j]
@@ -149,7 +149,7 @@ def draw_model(agent: PSRLRecord, g: int, rng: np.random.Generator) -> None:
             distribution[s] = rng.standard_gamma(agent.concentration + followed[s])
             total += distribution[s]
             n += followed[s]
-        for s in range(distribution.size):  # gamma numbers over their sum; all can be too small for floats
+        for s in range(distribution.size):  # normalised gamma variables; all of them can underflow
             distribution[s] = distribution[s] / total if total > 0.0 else 1.0 / distribution.size
         mean = (agent.reward_mean * agent.reward_visits + agent.learned.reward_sums[g, j]) / n
         model.rewards[j] = mean + agent.noise / math.sqrt(n) * standard_normal(rng)

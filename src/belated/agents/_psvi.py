@@ -42,9 +42,9 @@ STORAGES = ("float64", "float32")
 class DelayedPSVI(SampledValueIteration):
     """Delayed-PSVI (Kuang et al., 2023, Algorithm 1).
 
-    At each step, backwards, it regresses r + V(s') on the features of what has arrived, draws M weight vectors
-    from the posterior N(ŵ, ν²Ω⁻¹), acts greedily on the largest of the M action values, capped at the
-    steps that remain.
+    At each step, backwards, it regresses r + V(s') on the features of the arrived transitions, draws M weight vectors
+    from the posterior N(ŵ, ν²Ω⁻¹), and acts greedily on the maximum of the M action values, capped at the remaining
+    steps.
 
     Scaling σ and ν together changes little: only νσ and λσ² matter. The theorem's ν is far larger than what
     works best in practice.
@@ -62,7 +62,7 @@ class DelayedPSVI(SampledValueIteration):
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
     storage: str = "float64"
-    """How the factors, the only arrays of size d², are kept: "float64", or "float32" in half the memory."""
+    """Type of the factors, the only arrays of size d²: "float64", or "float32" for half the memory."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,7 +111,7 @@ class DelayedPSVI(SampledValueIteration):
         return regression.solve(regression.solve_transposed(moment) + self.scale * noise)
 
     def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
-        """wᵐ ~ N(ŵ, ν²Ω⁻¹) (line 10): perturbed regressions, solved."""
+        """wᵐ ~ N(ŵ, ν²Ω⁻¹) (line 10), as solutions of perturbed regressions."""
         mean, deviations = regression.mean(step.targets, step.duals), regression.deviations_of(step.place)
         return mean + np.float32(self.scale) * deviations, self.scale / math.sqrt(self.ridge)
 
@@ -120,12 +120,12 @@ class DelayedPSVI(SampledValueIteration):
 
 
 class Queue(NamedTuple):
-    """Visits that are in the moments, but not settled: not yet in the factors."""
+    """Visits that are in the moments, but not in the factors yet."""
 
     pairs: Ints
     """Numbers of the pairs visited at each step, shape (H, BATCH)."""
     size: Ints
-    """How many they are, shape (H,)."""
+    """Their number at each step, shape (H,)."""
 
 
 class PSVIRecord(NamedTuple):
@@ -151,7 +151,7 @@ class PSVIRecord(NamedTuple):
         largest_values(self.table.columns, self.drawn, pair, q, other)  # Q = max_m φᵀwᵐ      (lines 11-13)
 
     def learn(self, arrival: Arrival) -> None:
-        """Update the posterior of each step: the moments now, the factors when the batch is settled."""
+        """Update the posterior of each step: the moments now, the factors in `settle`."""
         learned, queue = self.learned, self.queue
         weight = 1.0 / (self.noise * self.noise)
         for step in range(arrival.actions.size):
@@ -162,7 +162,7 @@ class PSVIRecord(NamedTuple):
                 queue.size[h] += 1
 
     def settle(self) -> None:
-        """Bring the visits of the queue into the factors: Ω_h ← Ω_h + Σφφᵀ/σ²."""
+        """Add the queued visits to the factors: Ω_h ← Ω_h + Σφφᵀ/σ²."""
         queue = self.queue
         for h in range(self.table.horizon):
             size = queue.size[h]
@@ -177,6 +177,6 @@ class PSVIRecord(NamedTuple):
 
 @inlined
 def draw_weights(factor: Floats, moment: Floats, scale: float, rng: np.random.Generator, weights: Floats) -> None:
-    """Make every row of `weights` (M, d) a draw from N(ŵ, ν²Ω⁻¹), ŵ = Ω⁻¹·moment; `moment` is used up."""
+    """Make every row of `weights` (M, d) a draw from N(ŵ, ν²Ω⁻¹), ŵ = Ω⁻¹·moment; `moment` is overwritten."""
     solve_transposed(factor, moment)  # half of ŵ: U⁻ᵀ now, U⁻¹ together with the noise  (line 7)
     draw_many(factor, moment, scale, rng, weights)  # wᵐ ~ N(ŵ, ν²Ω⁻¹)                  (line 10)

@@ -1,4 +1,4 @@
-"""Q-learning on late feedback: the baseline that is written by hand everywhere."""
+"""Q-learning on late feedback: the common baseline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from belated.types import (
     check_batch,
 )
 
-#: Features whose squares sum to less teach nothing: a step divided by it could leave the floats.
+#: Features with a smaller squared norm are ignored: dividing by it could overflow.
 TINY = 1e-200
 
 
@@ -44,13 +44,12 @@ class DelayedQLearning(CompiledSettings):
 
         w ← w + α·(r + γ·max_b Q(s', b) − Q(s, a))·φ/‖φ‖²,   Q = wᵀφ,
 
-    so that each step removes the part α of its error, whatever the size of the features. Weights begin at zero, and
-    equal action values are decided at random. What is learned depends on the order in which feedback arrives, unlike
-    that of the other agents of the library.
+    so that each step removes the fraction α of its error, whatever the scale of the features. Weights start at zero,
+    and ties are broken at random. Unlike in the other agents, what is learned depends on the order of arrival.
 
-    Where dynamics and rewards do not depend on the step, all steps share one w. Its values are discounted by
-    γ = 1 − 1/H and know nothing of the horizon: an episode that is cut goes on. Where they do, each step has its own,
-    γ = 1, and nothing follows the last step.
+    If dynamics and rewards do not depend on the step, all steps share one w. Its values are discounted by γ = 1 − 1/H
+    and ignore the horizon: a truncated episode bootstraps. Otherwise each step has its own w, γ = 1, and nothing
+    follows the last step.
 
     Examples
     --------
@@ -63,16 +62,16 @@ class DelayedQLearning(CompiledSettings):
     kind: ClassVar[str] = "q-learning"
     plays: ClassVar[Plays] = "features"
     order_matters: ClassVar[bool] = True
-    """Whether the same feedback in another order teaches something else."""
+    """Whether what is learned depends on the order of arrival."""
 
     epsilon: float = 0.1
     """ε, the probability of a random action."""
     step_size: float = 0.1
-    """α, the part of an error that one step removes."""
+    """α, the fraction of an error that one step removes."""
     shared: bool | None = None
-    """Whether all steps share their weights; None if the problem says so."""
+    """Whether all steps share their weights; None to decide by the problem."""
     discount: float | None = None
-    """γ; None for 1 − 1/H where steps share their weights, else 1."""
+    """γ; None for 1 − 1/H if steps share their weights, else 1."""
 
     def __post_init__(self) -> None:
         real("epsilon", self.epsilon, at_least=0, at_most=1)
@@ -83,7 +82,7 @@ class DelayedQLearning(CompiledSettings):
             real("discount", self.discount, at_least=0, at_most=1)
 
     def shares(self, problem: Problem) -> bool:
-        """Tell whether all steps of `problem` share their weights."""
+        """Whether all steps of `problem` share their weights."""
         return bool(problem.homogeneous if self.shared is None else self.shared)
 
     def gamma(self, problem: Problem) -> float:
@@ -109,10 +108,10 @@ class DelayedQLearning(CompiledSettings):
 
 
 class Weights(NamedTuple):
-    """What feedback has taught."""
+    """Everything learned from feedback."""
 
     weights: Floats
-    """w, shape (T, d), T being 1 or H."""
+    """w, shape (T, d), where T is 1 or H."""
 
 
 class QRecord(NamedTuple):
@@ -161,7 +160,7 @@ class QRecord(NamedTuple):
                     w[i] += part * phi[i]
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 @inlined
@@ -214,7 +213,7 @@ class FeatureQLearner:
         return FeatureQPolicy(self._weights.copy(), actions, epsilon, int(rng.integers(2**63)))
 
     def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
-        """Return one plan: all would be alike."""
+        """Return one plan, since all would be equal."""
         weights, k = self._weights[np.newaxis, :, np.newaxis].copy(), self.problem.features.size
         caps = np.full(self.problem.horizon, np.inf)
         return PlanSet(weights, np.arange(k), NO_WIDTHS, caps, 1.0, float(self.settings.epsilon), TIE, False)

@@ -1,4 +1,4 @@
-"""QPM-D: an undelayed bandit algorithm that is fed from queues of what has arrived."""
+"""QPM-D: an undelayed bandit algorithm fed from queues of arrived rewards."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from belated.agents._wrapper import AroundBase, ask, part_of
 from belated.errors import InvalidInputError
 from belated.types import LAST_EPISODE, Agent, Feedback, Ints, Problem, TablePolicy, TableProblem, Trajectory
 
-#: What is chosen where the base has not been asked.
+#: The choice in contexts for which the base has not been asked.
 NONE = -1
 
 
 @dataclass(frozen=True, kw_only=True)
 class QPMD(AroundBase):
-    """QPM-D (Joulani et al., 2013): delayed feedback for a bandit algorithm that knows nothing of delays.
+    """QPM-D (Joulani et al., 2013): a wrapper that makes any undelayed bandit algorithm handle delayed feedback.
 
-    Rewards that arrive go to a queue, one for each context and action. The base is asked for its choice; if the queue
-    of that choice holds a reward, the base is told it at once and asked again. When the queue is empty, the choice is
-    played, and kept until a reward for it arrives. So the base learns without delay, in an order of its own: each
-    reward that it is told is one for what it has just chosen. Meanwhile the choice is played over and over, and what
-    that brings is kept in the queue for later. Feedback that never arrives costs time, but nothing else.
+    Arrived rewards are queued by context and action. The base is asked for its choice; if the queue of that choice has
+    a reward, the base learns it at once and is asked again. When the queue is empty, the choice is played, and repeated
+    until a reward for it arrives. So the base learns without delay, in its own order: each reward it learns is for its
+    latest choice. The rewards of repeated plays are queued for later. Feedback that never arrives costs time, but
+    nothing else.
 
-    From the source, as we understand it, is all of that. Ours are:
+    This follows the source, as we understand it. Our choices:
 
-    * a choice that waits for each context: the base may be asked in one while it waits in another;
-    * a queue is ordered by the number of the round, so that the order of arrival within a batch does not matter;
-    * `plan(rng)`, where the context is not known: one table of choices for all contexts waits, and is over when
-      a reward has arrived for any of them.
+    * a pending choice for each context: the base may be asked in one context while it waits in another;
+    * queues are ordered by round, so that the order of arrival within a batch does not matter;
+    * `plan(rng)`, for an unknown context: one table of choices for all contexts is pending, until a reward has arrived
+    for any of them.
 
-    Rewards are assumed to depend on context and action alone, not on the round.
+    Rewards are assumed to depend only on context and action, not on the round.
 
-    The agent can be saved if the base is an algorithm of the library that can.
+    The agent can be saved if the base is a built-in algorithm that can be saved.
 
     Examples
     --------
@@ -63,26 +63,26 @@ class QPMD(AroundBase):
 
 
 class QPMDAgent:
-    """A base agent, its choices that wait, and the queues."""
+    """A base agent, its pending choices, and the queues."""
 
     def __init__(self, settings: QPMD, problem: TableProblem, base: Agent) -> None:
         self.settings = settings
         self.problem = problem
         self.base: Any = base
         self.queues: dict[tuple[int, int], list[tuple[int, float]]] = {}
-        """Rounds and rewards that the base has not been told, by context and action: heaps, none of them empty."""
+        """Rounds and rewards that the base has not learned, by context and action: heaps, never empty."""
         self.chosen: Ints = np.full(problem.states, NONE)
-        """The choice that waits in each context."""
+        """The pending choice of each context."""
         self.number: Ints = np.zeros(problem.states, np.int64)
-        """Which question to the base it answers."""
+        """The number of the base's plan that made it."""
         self.asked = 0
-        """How often the base has been asked."""
+        """Number of plans of the base."""
         self.news: set[int] = set()
         """The contexts of rewards that have arrived since the last plan."""
         self.heard = Heard(problem.horizon)
 
     def plan(self, rng: np.random.Generator) -> TablePolicy:
-        """Return the base's choices for all contexts, once no reward is queued for any of them."""
+        """Return the base's choices for all contexts, after it has learned every queued reward for them."""
         check_generator("rng", rng)
         while True:
             if (self.chosen == NONE).any():
@@ -95,12 +95,12 @@ class QPMDAgent:
             answered = [s for s in range(self.problem.states) if (s, int(self.chosen[s])) in self.queues]
             if not answered:
                 break
-            self._tell(answered[:1])  # one answer to the one question; then all contexts are asked again
+            self._tell(answered[:1])  # one reward per plan of the base; then it plans for all contexts again
         self.news.clear()
         return TablePolicy(self.chosen[np.newaxis].copy())
 
     def plan_from(self, rng: np.random.Generator, state: int) -> TablePolicy:
-        """Return the base's choice in `state`, once no reward is queued for it."""
+        """Return the base's choice in `state`, after it has learned every queued reward for it."""
         check_generator("rng", rng)
         state = integer("state", state, at_least=0, at_most=self.problem.states - 1)
         answered = {int(self.number[s]): s for s in sorted(self.news) if (s, int(self.chosen[s])) in self.queues}
@@ -120,9 +120,9 @@ class QPMDAgent:
         return TablePolicy(actions)
 
     def _tell(self, contexts: list[int]) -> None:
-        """Tell the base the oldest reward of what it has chosen in each of `contexts`, of questions that all differ.
+        """Let the base learn the oldest queued reward of its choice in each of `contexts`, made by different plans.
 
-        A question has one answer: what the base chose in other contexts by the same one is asked again.
+        A plan of the base gets one reward: its choices in other contexts are discarded and made again.
         """
         batch = []
         for s in contexts:
@@ -138,7 +138,7 @@ class QPMDAgent:
             self.base.learn(batch)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Put a batch of late rewards into their queues; if one of them is bad, none is."""
+        """Queue a batch of late rewards; if one is invalid, none is queued."""
         clean = self.settings.check_feedback(batch, self.problem)
         self.heard.take(clean)
         for feedback in clean:
@@ -154,7 +154,7 @@ class QPMDAgent:
 
 
 class SavableQPMDAgent(QPMDAgent):
-    """The same, around an agent of the library that can be saved."""
+    """A QPM-D agent around a built-in agent that can be saved."""
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
         queued = [(s, a, *entry) for (s, a), queue in sorted(self.queues.items()) for entry in sorted(queue)]

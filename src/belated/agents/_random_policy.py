@@ -1,4 +1,4 @@
-"""Uniformly random actions: the floor that every learner must beat."""
+"""Uniformly random actions: the baseline that every learner must beat."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RandomRecord(NamedTuple):
         """Learn nothing."""
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 class RandomSampler:
@@ -75,7 +75,7 @@ class RandomSampler:
         return RandomActions(np.random.default_rng(int(rng.integers(2**63))), self.problem.actions)
 
     def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
-        """Return one plan, in which all actions are alike."""
+        """Return one plan with uniform actions."""
         blocks = 1 if self.problem.joint else self.problem.actions
         caps = np.full(self.problem.horizon, np.inf)
         nothing = np.zeros(0, np.int64)
@@ -92,7 +92,7 @@ class RandomSampler:
 
 
 class RandomActions(NamedTuple):
-    """Any action alike, in every step."""
+    """Uniform actions at every step."""
 
     rng: np.random.Generator
     actions: int

@@ -1,4 +1,4 @@
-"""Planning rarely: keep the policy until enough has been learned, or for a number of episodes."""
+"""Rare policy switching: keep the policy until enough has been learned, or for a number of episodes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from belated.types import Floats, Ints, Plays, Savable, SimulatorProblem, TableP
 
 @dataclass(frozen=True, kw_only=True)
 class RareSwitching(AroundBase, CompiledSettings):
-    """Any algorithm of the library, planning only now and then: the cheap mode for large problems.
+    """Plans with any built-in algorithm, but only rarely: the cheap mode for large problems.
 
-    Feedback is learned as it arrives, which costs little; planning, which costs most, is left out while it could
-    change little. A new policy is planned when det Ω_h of some step has grown by the factor `growth` since the last
-    plan, or `every` episodes after it, whichever comes first; either may be None. With ‖φ‖ <= 1, K episodes and the
-    determinant rule alone there are at most 1 + dH·log(1 + K/(dλσ²))/log(growth) plans (Abbasi-Yadkori et al., 2011,
-    for bandits; Wang et al., 2021, for linear MDPs). A tabular algorithm is counted by Ω = I + diag N. One that keeps
-    no Ω, such as `DelayedPHE`, is planned on a schedule only.
+    Feedback is learned as it arrives, which is cheap; planning, which is expensive, is skipped while it would change
+    little. A new policy is planned when det Ω_h of some step has grown by the factor `growth` since the last plan, or
+    after `every` episodes, whichever comes first; either may be None. With ‖φ‖ <= 1, K episodes and the determinant
+    rule alone there are at most 1 + dH·log(1 + K/(dλσ²))/log(growth) plans (Abbasi-Yadkori et al., 2011, for bandits;
+    Wang et al., 2021, for linear MDPs). For a tabular algorithm Ω = I + diag N. An algorithm that keeps no Ω, such as
+    `DelayedPHE`, can only be planned on a schedule.
 
-    Unlike `MultiBatch`, nothing that arrives is dropped.
+    Unlike `MultiBatch`, it drops no feedback.
 
     Examples
     --------
@@ -50,17 +50,17 @@ class RareSwitching(AroundBase, CompiledSettings):
     base: Settings
     """The algorithm that plans."""
     growth: float | None = 2.0
-    """By which factor det Ω_h of some step must have grown; None leaves the choice to `every`."""
+    """Factor by which det Ω_h of some step must have grown; None to use `every` only."""
     every: int | None = None
-    """After how many episodes a policy is planned in any case; None leaves the choice to `growth`."""
+    """Maximum number of episodes between plans; None to use `growth` only."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, CompiledSettings) or isinstance(self.base, RareSwitching):
             raise refuse("base", self.base, "the settings of a compiled algorithm, such as DelayedPSVI()")
         if self.base.learns_from_plans:
-            raise refuse("base", self.base, "an algorithm that learns from feedback only, not from each plan")
+            raise refuse("base", self.base, "an algorithm that learns from feedback only, not from its plans")
         if self.growth is None and self.every is None:
-            raise InvalidInputError("growth and every must not both be None: nothing would ever be planned again")
+            raise InvalidInputError("growth and every must not both be None: no new policy would ever be planned")
         if self.growth is not None:
             real("growth", self.growth, above=1)
         if self.every is not None:
@@ -79,7 +79,7 @@ class RareSwitching(AroundBase, CompiledSettings):
     def record(self, problem: TableProblem) -> RareRecord:
         base = self.start_base(problem).record
         if self.growth is not None and not isinstance(base, InformedRecord):
-            wanted = f"None, and every a number: {type(self.base).__name__} keeps no Ω whose growth could be seen"
+            wanted = f"None, and every an integer: {type(self.base).__name__} keeps no Ω to measure growth by"
             raise refuse("growth", self.growth, wanted)
         return RareRecord(
             base=base,
@@ -105,18 +105,18 @@ class RareSwitching(AroundBase, CompiledSettings):
 
 
 class Switching(NamedTuple):
-    """What the wrapper itself remembers."""
+    """The wrapper's own state."""
 
     mark: Floats
     """log det Ω_h at the last plan, shape (H,)."""
     policy: Ints
     """The policy in use, shape (H, S)."""
     counts: Ints
-    """[episodes since the last plan, feedback since the last look at Ω, plans so far]."""
+    """[episodes since the last plan, feedback since Ω was last checked, plans so far]."""
 
 
 class RareRecord(NamedTuple):
-    """The record of the base, and when it planned last."""
+    """The record of the base, and the state of the wrapper."""
 
     base: Record
     switching: Switching
@@ -126,11 +126,11 @@ class RareRecord(NamedTuple):
 
     @property
     def learned(self) -> Switching:
-        """What the wrapper remembers; what the base has learned is its own."""
+        """The wrapper's own state; the base keeps what it has learned."""
         return self.switching
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Plan again if it is due, else play the last policy again; `rng` is used only in the first case."""
+        """Plan if it is due, else play the last policy again; `rng` is used only in the first case."""
         switching = self.switching
         if is_due(self):
             self.base.plan(rng, ANYWHERE, switching.policy)
@@ -152,7 +152,7 @@ class RareRecord(NamedTuple):
 
 @kernel
 def is_due(agent: RareRecord) -> bool:
-    """Whether a new policy is to be planned; leaves log det Ω in the work space if it looked at it."""
+    """Whether a new policy is due; leaves log det Ω in the work space if it was computed."""
     since, arrived, plans_made = agent.switching.counts
     if plans_made == 0 or since >= agent.every:
         return True
@@ -167,17 +167,17 @@ def is_due(agent: RareRecord) -> bool:
 
 
 class RareLearner(Learner):
-    """A learner whose memory is that of its base and when it planned last."""
+    """A learner whose memory is that of its base and the wrapper's state."""
 
     settings: RareSwitching
 
     @property
     def plans(self) -> int:
-        """How many policies have been planned so far."""
+        """Number of policies planned so far."""
         return int(self.record.switching.counts[2])
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what the agent has learned and when it planned last, as named arrays."""
+        """Return what the agent has learned and the wrapper's state, as named arrays."""
         base = self.record.base.learned._asdict()
         own = {**self.record.switching._asdict(), "heard": self.heard.memory()}
         return {**{f"base.{name}": values for name, values in base.items()}, **own}

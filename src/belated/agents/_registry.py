@@ -1,4 +1,4 @@
-"""Every algorithm of the library by the name that specs and saved files use: the one list that names them all."""
+"""The registry of all built-in algorithms, by their names in specifications and saved files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from belated._util.validate import refuse
 from belated.agents._base import Settings
 from belated.types import Algorithm
 
-#: Where each algorithm is defined: its module in this package, and its class. The name is the class's `kind`.
+#: Module and class of each algorithm. The name is the class's `kind`.
 PLACES = {
     "psvi": "_psvi:DelayedPSVI",
     "auto-psvi": "_auto_psvi:AutoPSVI",
@@ -41,7 +41,7 @@ PLACES = {
 
 
 class Registry(Mapping[str, type[Settings]]):
-    """The settings classes by name; a module is imported when its class is first asked for."""
+    """The settings classes by name, imported lazily."""
 
     def __getitem__(self, kind: str) -> type[Settings]:
         module, _, name = PLACES[kind].partition(":")
@@ -59,7 +59,7 @@ class Registry(Mapping[str, type[Settings]]):
 
 
 AGENTS: Mapping[str, type[Settings]] = Registry()
-"""The class of settings behind each name that experiment files use; none is imported before it is asked for."""
+"""The settings class of each name in experiment files, imported lazily."""
 
 
 KIND = Kind(
@@ -75,8 +75,8 @@ KIND = Kind(
 def agent_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = ()) -> Algorithm:
     """Return the algorithm that `specification` describes, the inverse of `to_dict`.
 
-    The field `algorithm` is one of the library's names, one that an installed package brings, or `module:Name`, which
-    is imported. `also` are names that mean something where it is asked, to be listed with the others.
+    The field `algorithm` is a built-in name, one registered by an installed package, or `module:Name`, which is
+    imported. `also` are further names, valid for the caller, for the list in an error message.
 
     >>> agent_from_dict({"algorithm": "epsilon-greedy", "epsilon": 0.2})
     EpsilonGreedy(ridge=1.0, shared=False, epsilon=0.2)
@@ -93,7 +93,7 @@ def agent_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = (
         made = KIND.made(name, lambda: found.from_dict(settings))
         return made
     del settings["algorithm"]
-    for key, value in settings.items():  # as of algorithms around another one
+    for key, value in settings.items():  # nested settings, as of wrappers
         if isinstance(value, Mapping) and "algorithm" in value:
             settings[key] = agent_from_dict(value)
     made = KIND.make(name, found, settings)

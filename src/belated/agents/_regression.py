@@ -1,4 +1,4 @@
-"""What the linear algorithms share: the feature table, the regression of each step and its update, and settings."""
+"""The part shared by linear algorithms: settings, the feature table, and the regressions with their updates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from belated.types import Floats, Ints, Plays, SimulatorProblem, TableProblem
 
 @dataclass(frozen=True, kw_only=True)
 class RegressionSettings(CompiledSettings):
-    """Base of the settings of algorithms on regressions, which learn any piece of an episode, in any order."""
+    """Base class of the settings of regression algorithms, which learn any part of an episode, in any order."""
 
     whole_episodes: ClassVar[bool] = False
 
@@ -35,7 +35,7 @@ class RegressionSettings(CompiledSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueIterationSettings(RegressionSettings):
-    """Base of the settings of value iteration on regressions, in tables and simulators."""
+    """Base class of the settings of least-squares value iteration, in tables and simulators."""
 
     discounts: ClassVar[bool] = True
     plays: ClassVar[Plays] = "both"
@@ -50,14 +50,14 @@ class ValueIterationSettings(RegressionSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SampledRegression(RegressionSettings):
-    """Base of the settings of algorithms that draw the weights of a regression."""
+    """Base class of the settings of algorithms that draw regression weights."""
 
     draws: int = 2
-    """M, the number of weight vectors that are drawn, of whose action values the largest counts."""
+    """M, the number of weight vectors drawn; the maximum of their action values counts."""
     noise: float = 1.0
     """σ, the standard deviation of the regression targets."""
     ties: str = "random"
-    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
+    """How ties between action values are broken: at "random", or by the "first" action, like `numpy.argmax`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,10 +68,10 @@ class SampledRegression(RegressionSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class SampledValueIteration(SampledRegression, ValueIterationSettings):
-    """Base of the settings of value iteration with drawn weights."""
+    """Base class of the settings of value iteration with drawn weights."""
 
     cap: bool = True
-    """Whether action values are capped at the return that the remaining steps can bring."""
+    """Whether action values are capped at the maximum return of the remaining steps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +84,7 @@ class SampledValueIteration(SampledRegression, ValueIterationSettings):
         raise TypeError(f"{type(self).__name__} must define draw_weights")
 
     def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
-        """Draw the weights of a step from the rows of a regression, as `WeightRule.draw_rows`."""
+        """Draw the weights of a step from the rows of a regression: see `WeightRule.draw_rows`."""
         raise TypeError(f"{type(self).__name__} must define draw_rows")
 
     def weight_rule(self, problem: SimulatorProblem) -> WeightRule:
@@ -102,12 +102,12 @@ class SampledValueIteration(SampledRegression, ValueIterationSettings):
 
 
 class Table(NamedTuple):
-    """The features, both ways round, and the sizes."""
+    """The features in row and column order, and the sizes."""
 
     rows: Floats
     """φ(s, a) as row s·A + a, shape (S·A, d)."""
     columns: Floats
-    """The same transposed, (d, S·A): one pass over a row adds one weight's share to every action value."""
+    """The transpose, (d, S·A): one pass over a row adds one weight's contribution to every action value."""
     states: int
     actions: int
     horizon: int
@@ -116,18 +116,18 @@ class Table(NamedTuple):
 
 
 class Regression(NamedTuple):
-    """Sufficient statistics of T regressions, one for each step or one for all: past episodes are not needed again."""
+    """Sufficient statistics of T regressions, one for each step or one for all steps."""
 
     factor: Floats
     """U_h with Ω_h = U_hᵀU_h, shape (T, d, d)."""
     reward_moment: Floats
     """Σφr/σ², shape (T, d)."""
     next_moment: Floats
-    """Σφ/σ² over visits that went on to s', shape (T, S, d)."""
+    """Σφ/σ² over visits followed by s', shape (T, S, d)."""
 
 
 class Work(NamedTuple):
-    """Scratch space, made once so that kernels allocate nothing."""
+    """Scratch space, allocated once so that kernels do not allocate."""
 
     values: Floats
     q: Floats
@@ -138,7 +138,7 @@ class Work(NamedTuple):
 
 
 def cache_aligned(*shape: int) -> Floats:
-    """Return zeros that begin where a cache line of 64 bytes does: vector loads of half a line never straddle two."""
+    """Return zeros aligned to a cache line of 64 bytes, so that vector loads never straddle two lines."""
     size = math.prod(shape)
     room = np.zeros(size + 7)
     start = -(room.ctypes.data // 8) % 8
@@ -146,7 +146,7 @@ def cache_aligned(*shape: int) -> Floats:
 
 
 def make_table(problem: TableProblem) -> Table:
-    """Lay out the features of `problem` for the kernels."""
+    """Return the features of `problem` in the layout of the kernels."""
     rows = np.array(problem.features).reshape(-1, problem.dimension)
     columns = cache_aligned(problem.dimension, len(rows))
     columns[:] = rows.T
@@ -181,7 +181,7 @@ def make_work(problem: TableProblem) -> Work:
 
 
 class RegressionRecord(Record, Protocol):
-    """What `sweep` needs of a record: its arrays, and how action values follow from a regression."""
+    """What `sweep` requires of a record: its arrays, and how to compute action values from a regression."""
 
     @property
     def table(self) -> Table:
@@ -189,18 +189,18 @@ class RegressionRecord(Record, Protocol):
 
     @property
     def work(self) -> Work:
-        """Scratch space; `work.moment` is Φy/σ² of the step that is planned."""
+        """Scratch space; `work.moment` is Φy/σ² of the step being planned."""
 
     @property
     def cap(self) -> bool:
-        """Whether action values are capped at the steps that remain."""
+        """Whether action values are capped at the remaining steps."""
 
     @property
     def first(self) -> bool:
-        """Whether the first action of a tie is taken; else one at random."""
+        """Whether ties are broken by the first action instead of at random."""
 
     def action_values(self, h: int, pair: int, q: Floats, other: Floats, rng: np.random.Generator) -> None:
-        """Draw weights for step h and set q to the values of as many pairs as it holds, from number `pair` on.
+        """Draw weights for step h and set q to the values of as many pairs as it has entries, from `pair` on.
 
         `other`, of the same size, is work space.
         """
@@ -218,22 +218,22 @@ def context_of(table: Table, start: int) -> int:
     """Return the state for which a bandit plans: `start`, or the only one."""
     if start < 0 and table.states > 1:
         raise InvalidInputError(
-            "the context must be told, since there are several: use plan_from(rng, state), not plan"
+            "the context must be given, since there are several: use plan_from(rng, state) instead of plan"
         )
     return max(start, 0)
 
 
 @inlined
 def regression_of(h: int, moments: Floats) -> int:
-    """Return the number of the regression of step h, given the `moments` of all: h, or 0 where all steps share one."""
+    """Return the index of the regression of step h, given the `moments` of all: h, or 0 if all steps share one."""
     return min(h, len(moments) - 1)
 
 
 @inlined
 def sweep(record: RegressionRecord, rng: np.random.Generator, start: int, policy: Ints) -> None:
-    """Plan by backward induction, called by `plan` of `record`.
+    """Plan by backward induction; called by `plan` of `record`.
 
-    All states are planned for; where an episode has a single step, `start` alone if it is known.
+    Plans for all states, or if an episode has a single step only for `start`, if it is known.
     """
     learned, work, table = record.learned, record.work, record.table
     horizon = table.horizon
@@ -259,7 +259,7 @@ def mean_weights(factor: Floats, moment: Floats) -> None:
 
 @inlined
 def largest_values(columns: Floats, weights: Floats, first: int | np.int64, q: Floats, other: Floats) -> None:
-    """Set q_j = max_m φ_jᵀwᵐ over the M rows of `weights`, for as many pairs j as q holds, from number `first` on."""
+    """Set q_j = max_m φ_jᵀwᵐ over the M rows of `weights`, for as many pairs j as q has entries, from `first` on."""
     paired = 2 if weights.shape[0] > 1 else 0
     if paired:
         larger_values(columns, weights[0], weights[1], first, q, other)
@@ -274,7 +274,7 @@ def largest_values(columns: Floats, weights: Floats, first: int | np.int64, q: F
 def add_to_moments(
     reward_moment: Floats, next_moment: Floats, table: Table, arrival: Arrival, step: int, weight: float
 ) -> int:
-    """Add a step of an arrival to the moments of each regression, Σφr/σ² and C[s']; return the number of its pair.
+    """Add a step of an arrival to the moments of its regression, Σφr/σ² and C[s']; return the index of its pair.
 
     `weight` is 1/σ². Nothing follows a terminal state.
     """

@@ -1,7 +1,7 @@
-"""Regression agents on very many sparse features, where regressions are kept by their rows.
+"""Regression agents for very many sparse features, whose regressions are stored as rows.
 
-Steps that share a regression share its rows, and all their draws are solved at once. The mean of a step starts at the
-duals of the same step in the last plan, and at those of the step above where a row is new.
+Steps that share a regression share its rows, and all their draws are solved at once. The mean of a step starts from the
+duals of the same step in the last plan, or of the step above for new rows.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _NO_ROWS = np.zeros(0, np.int64)
 
 
 class RowPlan(NamedTuple):
-    """Weights of the features that have been seen, and what the next plan starts from."""
+    """Weights of the features seen so far, and the starting point of the next plan."""
 
     features: Ints
     """Ascending, shape (k,)."""
     weights: Singles
     """Shape (H, k, B·M): a row has the M draws of each block."""
     seeds: Ints
-    """Of each regression: prior draws of features that were not seen are functions of it."""
+    """One seed per regression, for the prior draws of unseen features."""
     spread: Floats
-    """Their standard deviation at each step, shape (H,)."""
+    """Prior standard deviation of unseen features at each step, shape (H,)."""
     keys: Ints
-    """Of the rows of all regressions, ascending in each."""
+    """Keys of the rows of all regressions, ascending within each."""
     ends: Ints
-    """Where the rows of each regression end."""
+    """End of each regression's rows."""
     duals: Singles
-    """Duals of the mean of each row and step of its regression."""
+    """Duals of the mean, for each row and step of its regression."""
 
 
 class RowAgent(SparseAgent):
-    """An agent in a simulator with very many features, whose algorithm is a `WeightRule` with `draw_rows`."""
+    """An agent for simulators with very many features; its algorithm is a `WeightRule` with `draw_rows`."""
 
     def __init__(self, settings: Algorithm, problem: SimulatorProblem, rule: WeightRule) -> None:
         super().__init__(settings, problem, shared=rule.shared, most_rows=MOST_ROWS)
@@ -71,7 +71,7 @@ class RowAgent(SparseAgent):
             np.zeros((0, horizon // self.slots), np.float32),
         )
         self.residual = 0.0
-        """The largest residual that sweeps have left in the last plan, in units of the noise."""
+        """The largest residual left by the sweeps of the last plan, in units of the noise."""
 
     @property
     def growth(self) -> float:
@@ -90,7 +90,7 @@ class RowAgent(SparseAgent):
         )
 
     def _sweep(self, rng: np.random.Generator, before: RowPlan) -> tuple[RowPlan, float, float]:
-        """Return a new plan, what a step of it has cost, and the largest residual; `before` is the last plan."""
+        """Return a new plan, the cost of one of its steps, and the largest residual; `before` is the last plan."""
         problem, rule, horizon = self.problem, self.rule, self.problem.horizon
         assert rule.draw_rows is not None
         layout = make_layout(self.arrived.states(), problem.actions, joint=problem.joint)
@@ -117,7 +117,7 @@ class RowAgent(SparseAgent):
             begin = int(before.ends[slot - 1]) if slot else 0
             mine = slice(begin, before.ends[slot])
             duals, new = warm_duals(before.keys[mine], before.duals[mine], regression.keys)
-            values = np.zeros(regression.count + 1)  # the terminal state, the last, is worth nothing
+            values = np.zeros(regression.count + 1)  # the last entry is the terminal state, of value 0
             for h in range(last - 1, first - 1, -1):
                 left = horizon - h
                 if left > 1:
@@ -186,7 +186,7 @@ class RowAgent(SparseAgent):
             and plan.ends[-1] == len(plan.keys)
         )
         if not fits:
-            raise InvalidInputError("memory must hold a plan that fits the problem")
+            raise InvalidInputError("memory must hold a plan for this problem")
         self.row_plan = plan
 
 
@@ -204,7 +204,7 @@ def values_of(
 ) -> None:
     """Set q_a = max_m φ(s, a)ᵀwᵐ from weights (k, B·M) of one step; `starts` is empty for ψ(s).
 
-    Of a feature that was not seen, the draws are numbers `offset`, … of the normal numbers of its key.
+    The draws of an unseen feature are the normal numbers of its key from index `offset` on.
     """
     actions, joint = q.size, starts.size > 0
     blocks = 1 if joint else actions

@@ -1,10 +1,9 @@
-"""Regressions on very many sparse features: rows are kept instead of matrices, and solved by sweeps over them.
+"""Regressions on very many sparse features: rows are stored instead of matrices, and solved by sweeps over them.
 
-A regression is its rows, one for each pair (s, a) that was visited, with n visits and the mean target
-ȳ = r̄ + γV̄(s'). `belated._kernels.sparse_ridge` solves it for the mean ŵ and for draws from N(0, Ω⁻¹) by dual
-coordinate ascent, so that no d × d matrix is ever made. Only features that have been seen have weights; the prior draw
-of another one is a hash of a seed and its number, and takes no room. docs/math/sparse-planning.md says how far from
-exact that is.
+A regression has one row for each visited pair (s, a), with n visits and the mean target ȳ = r̄ + γV̄(s').
+`belated._kernels.sparse_ridge` solves it for the mean ŵ and for draws from N(0, Ω⁻¹) by dual coordinate ascent, so that
+no d × d matrix is ever formed. Only features that have occurred have weights; the prior draw of any other feature is a
+hash of a seed and its number, and takes no memory. docs/math/sparse-planning.md has the approximation error.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ from belated._kernels.sparse_ridge import Singles, fill_prior, rebuild, solve
 from belated.agents._transitions import TERMINAL, Rows, Sparse, mixed, sums
 from belated.types import Floats, Ints
 
-#: A state may have so many features before regressions are solved by sweeps over their rows instead of factored.
+#: Maximum number of features for which regressions are factored; with more, they are solved by sweeps over their rows.
 MOST_EXACT = 2**12
-#: Distinct transitions that are then kept at most; beyond, a uniform sample of all.
+#: Maximum number of distinct transitions stored in that case; beyond, a uniform sample.
 MOST_ROWS = 2**15
-#: A plan is made when the steps that have arrived are so many times those at the last one, if not before: sweeps over
-#: all rows are dearer than a step that has arrived.
+#: A new plan is made when the number of steps has grown by this factor since the last one, at the latest: sweeps over
+#: all rows cost more than learning one step.
 GROWTH = 1.25
-#: Sweeps end when the root mean square of the residuals is this part of the noise: draws are off by half as much of a
-#: posterior standard deviation, about,
+#: Sweeps end when the root mean square residual is this fraction of the noise (draws are then off by about half of
+#: that, in posterior standard deviations),
 TOLERANCE = 0.1
-#: and after so many in any case.
+#: or after this many.
 MOST_SWEEPS = 100
 
 
 class RowRegression:
-    """The rows of one regression, Ω = Σnφφᵀ/σ² + λI, which is never formed.
+    """The rows of one regression. Its precision Ω = Σnφφᵀ/σ² + λI is never formed.
 
-    Weights have a row for each feature and block, those of all actions of a feature one after the other.
+    Weights have a row for each feature and block; the blocks of a feature are contiguous.
     """
 
     def __init__(
@@ -60,28 +59,29 @@ class RowRegression:
         place = pairs if layout.joint else pairs // actions
         salt = mixed((pairs % actions + actions * slot).astype(np.uint64))
         keys = mixed(layout.marks[place] ^ salt).view(np.int64)
-        order = np.argsort(keys)  # whatever the order of arrival, the same
+        order = np.argsort(keys)  # independent of the order of arrival
         pairs, place, self.keys, pair = pairs[order], place[order], keys[order], np.argsort(order)[pair]
         phi = layout.psi[place]
         columns = (
             phi.indices if layout.joint else phi.indices * blocks + np.repeat(pairs % actions, np.diff(phi.indptr))
         )
         self.phi = scipy.sparse.csr_array((phi.data, columns, phi.indptr), shape=(len(pairs), k * blocks))
-        """φ of each pair, one a row."""
+        """φ of each pair, one per row."""
         self.visits = sums(pair, rows.visits, len(pairs))
         ends = rows.after == TERMINAL
         nexts, after = np.unique(rows.after[~ends], return_inverse=True)
         self.pair, self.after = pair, np.full(len(ends), len(nexts))
-        """Of each transition, its pair and its place among the `following` states, which the terminal one ends."""
+        """For each transition, its pair and the index of its next state among the `following`, whose last is
+        terminal."""
         self.after[~ends] = after
         self.following, self.count = layout.rows_of(nexts), len(nexts)
         self.steps, self.draws, self.noise, self.ridge, self.seed = steps, draws, noise, ridge, seed
         self.column_keys: Ints = (layout.features[:, np.newaxis] * blocks + np.arange(blocks)).ravel()
         self.sweeps = 0
         self.spent = 0.0
-        """Operations so far, of about a nanosecond each."""
+        """Number of operations so far, at about a nanosecond each."""
         self.residual = 0.0
-        """The largest residual that was left, in units of the noise."""
+        """The largest remaining residual, in units of the noise."""
         self._ridge = Ridge(
             begins=self.phi.indptr[:-1].astype(np.int64),
             ends=self.phi.indptr[1:].astype(np.int64),
@@ -104,9 +104,9 @@ class RowRegression:
     def solved(
         self, weights: Singles, duals: Singles, targets: Singles, *, perturbed: bool = False, unit: float | None = None
     ) -> Singles:
-        """Solve for `targets` (n, J or 1), in place: `weights` (kB, J) are those of the prior and the `duals` (n, J).
+        """Solve for `targets` (n, J or 1) in place, starting from `duals` (n, J) and the matching `weights` (kB, J).
 
-        With `perturbed` targets have noise. The tolerance is a part of the noise, or of another `unit`.
+        With `perturbed`, noise is added to the targets. The tolerance is relative to the noise, or to `unit`.
         """
         tolerance = TOLERANCE * (1.0 if unit is None else unit / self.noise)
         problem = self._ridge._replace(targets=targets, scale=1.0 if perturbed else 0.0)
@@ -117,7 +117,7 @@ class RowRegression:
         return weights
 
     def prior(self, width: float, *, members: int | None = None, seed: int | None = None) -> Singles:
-        """Return prior draws of this width, shape (kB, J), as many as all steps have unless `members` says."""
+        """Return prior draws of this width, shape (kB, J); J is the number of draws of all steps, or `members`."""
         weights = np.empty((self.column_keys.size, members or self.steps * self.draws), np.float32)
         fill_prior(weights, self.column_keys, self._ridge.relative, width, self.seed if seed is None else seed)
         return weights
@@ -141,23 +141,23 @@ class RowRegression:
         return self.prior(1.0)
 
     def zeros(self, members: int) -> Singles:
-        """Return duals of so many members, to begin with."""
+        """Return zero duals for this many members."""
         return np.zeros((len(self.keys), members), np.float32)
 
     def mean(self, targets: Floats, duals: Singles, unit: float | None = None) -> Singles:
-        """Return ŵ, shape (kB, 1), from warm `duals` (n, 1), which are changed to those of the solution."""
+        """Return ŵ, shape (kB, 1), warm-started from `duals` (n, 1), which are updated in place."""
         weights = np.zeros((self.column_keys.size, 1), np.float32)
         rebuild(self._ridge, weights.copy(), weights, duals)
         return self.solved(weights, duals, targets[:, np.newaxis].astype(np.float32), unit=unit)
 
     @cached_property
     def active(self) -> Ints:
-        """The columns that some row has."""
+        """The columns with a nonzero entry."""
         return np.unique(self.phi.indices).astype(np.int64)
 
     @cached_property
     def compact(self) -> scipy.sparse.csr_array:
-        """φ over the active columns alone."""
+        """φ restricted to the active columns."""
         return scipy.sparse.csr_array(self.phi[:, self.active])
 
     @property
@@ -176,7 +176,7 @@ class RowRegression:
 
     @cached_property
     def largest_eigenvalue(self) -> float:
-        """λ_max(Ω), by Lanczos from a vector that has a share of every column."""
+        """λ_max(Ω), by Lanczos from a vector with a component along every column."""
         size = self.active.size
         if size < 3:
             matrix = (
@@ -189,12 +189,12 @@ class RowRegression:
 
 
 class Layout(NamedTuple):
-    """The states that have arrived, over the features that they have had."""
+    """The states that have arrived, over the features that have occurred in them."""
 
     features: Ints
     """Numbers of these features, ascending, shape (k,)."""
     psi: Any
-    """ψ(s), one a row, or φ(s, a), A rows for each state, as a sparse matrix (rows, k)."""
+    """ψ(s), one row per state, or φ(s, a), A rows per state, as a sparse matrix (rows, k)."""
     marks: npt.NDArray[np.uint64]
     """A number for each row of ψ, a hash of its features."""
     actions: int
@@ -205,7 +205,7 @@ class Layout(NamedTuple):
         return 1 if self.joint else self.actions
 
     def rows_of(self, states: Ints) -> Sparse:
-        """Return the rows of some states: one for each, or with joint features A."""
+        """Return the rows of some states: one per state, or A with joint features."""
         if self.joint:
             states = (states[:, np.newaxis] * self.actions + np.arange(self.actions)).ravel()
         found = self.psi[states]
@@ -225,8 +225,8 @@ def make_layout(states: Sparse, actions: int, *, joint: bool) -> Layout:
 
 
 def warm_duals(old: Ints, duals: Singles, keys: Ints) -> tuple[Singles, npt.NDArray[np.bool_]]:
-    """Return the `duals` (n, steps) of the last plan, whose rows have the keys `old`, for rows with `keys`, and which
-    rows are new. Keys are ascending.
+    """Map the `duals` (n, steps) of the last plan, whose rows have the keys `old`, to rows with `keys`; also return
+    which rows are new. Keys are ascending.
     """
     found, new = np.zeros((len(keys), duals.shape[1]), np.float32), np.ones(len(keys), np.bool_)
     if len(old):
@@ -237,23 +237,23 @@ def warm_duals(old: Ints, duals: Singles, keys: Ints) -> tuple[Singles, npt.NDAr
 
 
 class RowStep(NamedTuple):
-    """What the weights of one step are drawn from, beside its regression."""
+    """The inputs for drawing the weights of one step, in addition to its regression."""
 
     place: int
     """Its number among the steps of the regression."""
     targets: Floats
     """ȳ of each row."""
     duals: Singles
-    """Those that the mean starts from, shape (n, 1); they become those of the solution."""
+    """Starting duals of the mean, shape (n, 1); updated in place to those of the solution."""
     last: Callable[[], Singles]
     """Returns the weights of the same step in the last plan, shape (kB, M)."""
     above: Singles
-    """The weights of the next step in this plan, zero for the last one."""
+    """The weights of the next step in this plan; zero for the last step."""
 
 
 @entry_point
 def best_values(states: Sparse, weights: Singles, best: Floats) -> None:
-    """Set the largest φᵀw of each state over its actions and draws, from weights (k, B·M) of one step."""
+    """Set `best` to the maximum of φᵀw over actions and draws in each state, from weights (k, B·M) of one step."""
     width, count = weights.shape[1], best.size
     per_state = (states.starts.size - 1) // max(count, 1)  # A with joint features, else 1
     totals = np.empty(width)
@@ -270,5 +270,5 @@ def best_values(states: Sparse, weights: Singles, best: Floats) -> None:
 
 
 def row_mean(regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
-    """Return ŵ, of which nothing is drawn."""
+    """Return ŵ without a draw."""
     return regression.mean(step.targets, step.duals), 0.0

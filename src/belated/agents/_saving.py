@@ -1,4 +1,4 @@
-"""Saving an agent and going on later as if nothing had happened, random stream included."""
+"""Saving and loading agents, including their random streams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KIND, VERSION = "belated-agent", 1
 
 @runtime_checkable
 class SavableAgent(Savable, Protocol):
-    """What `save_agent` needs: the settings, the problem, and the memory as named arrays."""
+    """What `save_agent` requires: the settings, the problem, and the memory as named arrays."""
 
     @property
     def settings(self) -> Algorithm: ...
@@ -44,7 +44,7 @@ class Saved(NamedTuple):
     """A loaded agent and, if one was saved with it, its random stream."""
 
     agent: Any
-    """A `SavableAgent` of the class that the file names."""
+    """A `SavableAgent` of the class named in the file."""
     rng: np.random.Generator | None
 
 
@@ -62,10 +62,10 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     """
     missing = [name for name in ("settings", "problem", "memory", "restore") if not hasattr(agent, name)]
     if missing:
-        raise refuse("agent", agent, f"an agent that can be saved; it has no {missing[0]!r}")
+        raise refuse("agent", agent, f"an agent that can be saved (it has no {missing[0]!r})")
     settings, problem = agent.settings, agent.problem
     if not isinstance(settings, Described):
-        raise refuse("agent.settings", settings, "settings with a method to_dict(), to be saved")
+        raise refuse("agent.settings", settings, "settings with a method to_dict()")
     arrays = {f"memory.{name}": values for name, values in agent.memory().items()}
     header: dict[str, Any] = {
         "settings": settings.to_dict(),
@@ -79,7 +79,7 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
     if isinstance(problem, SimulatorProblem):
         features = problem.features
         if not isinstance(features, Features):
-            raise refuse("the agent's features", features, "one of belated.features, to be saved")
+            raise refuse("the agent's features", features, "a feature map of belated.features, which can be saved")
         header["simulator"] = {
             "actions": problem.actions,
             "features": features.to_dict(),
@@ -93,12 +93,11 @@ def save_agent(path: str | Path, agent: SavableAgent, rng: np.random.Generator |
 
 
 def load_agent(path: str | Path, classes: Iterable[Any] = ()) -> Saved:
-    """Return the agent that `save_agent` wrote, ready to go on.
+    """Return the agent that `save_agent` wrote, ready to continue.
 
-    The file may name the library's classes, those of plugins, and `classes`, which you trust: settings of your own,
-    each with a `kind` and a `from_dict`, feature maps, functions, transformers, or their names, `module:Name`. Nothing
-    else is imported. A file that another version of belated has written is rejected, since the agent might continue
-    differently.
+    The file may name built-in classes, those of plugins, and `classes`, which you trust: your own settings, each with a
+    `kind` and a `from_dict`, feature maps, functions, transformers, or their names, `module:Name`. Nothing else is
+    imported. A file written by another version of belated is rejected, since the agent might continue differently.
     """
     header, arrays = load_arrays(Path(path), KIND, VERSION)
     check_maker(str(path), header.get("made_by"))
@@ -110,12 +109,12 @@ def load_agent(path: str | Path, classes: Iterable[Any] = ()) -> Saved:
             agent.restore({name.removeprefix("memory."): values for name, values in arrays.items()})
             rng = None if header["rng"] is None else restore_generator(header["rng"])
         except (BelatedError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DamagedFileError(f"{path} does not hold a usable agent: {error}") from error
+            raise DamagedFileError(f"{path} does not contain a valid agent: {error}") from error
     return Saved(agent, rng)
 
 
 def _problem(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Problem:
-    """Return the problem of a saved agent, and take what belongs to it out of `arrays`."""
+    """Return the problem of a saved agent, and remove its arrays from `arrays`."""
     low, high = header["reward_range"]
     known: dict[str, Any] = {
         "homogeneous": header["homogeneous"],

@@ -1,4 +1,4 @@
-"""What bandit algorithms share that learn from what they have played, before or without being told of it."""
+"""The part shared by bandit algorithms that learn from a play before, or without, feedback about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from belated.types import Feedback, Ints, Problem
 
 @dataclass(frozen=True, kw_only=True)
 class SilentSettings(CompiledSettings):
-    """Settings of algorithms for one step to which a play is known when it is planned, and rewards add up."""
+    """Settings of bandit algorithms that know a play when it is planned, and whose rewards add up."""
 
     one_step: ClassVar[bool] = True
     learns_from_plans: ClassVar[bool] = True
@@ -29,6 +29,6 @@ class SilentSettings(CompiledSettings):
 
 @kernel
 def play_largest(table: Table, work: Work, state: int, rng: np.random.Generator, policy: Ints) -> int:
-    """Choose the action with the largest of the values in `work.q`; return the pair."""
+    """Choose the action with the largest value in `work.q`; return the pair."""
     greedy(work.q[: table.actions], np.inf, False, rng, work.values[0, state : state + 1], policy[0, state : state + 1])
     return int(state * table.actions + policy[0, state])

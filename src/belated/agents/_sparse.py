@@ -1,11 +1,11 @@
 """Regression agents in simulators: distinct transitions are stored, and plans are drawn from sparse regressions.
 
-The planner needs features and, for each regression, Ω, Σφr and C[s'] = Σφ·1(next state is s'). Where states are not
-numbered beforehand, s' ranges over the states that have followed so far, told apart by their features. A policy keeps
-the weights, so that a state never seen before is acted on by φ(s, ·)ᵀw. Ω has a block for each action where φ(s, a) is
-ψ(s) in the block of action a, and one block with joint features.
+The planner needs features and, for each regression, Ω, Σφr and C[s'] = Σφ·1(next state is s'). If states are not
+numbered in advance, s' ranges over the next states seen so far, identified by their features. A policy stores the
+weights, so that it acts in unseen states by φ(s, ·)ᵀw. Ω has a block for each action if φ(s, a) is ψ(s) in the block of
+action a, and a single block with joint features.
 
-An algorithm says by a `WeightRule` how weights are drawn from a regression; everything else is shared.
+A `WeightRule` defines how an algorithm draws weights from a regression; everything else is shared.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from belated.types import (
     check_batch,
 )
 
-#: Distinct transitions that are kept at most; beyond, a uniform sample of all.
+#: Maximum number of distinct transitions stored; beyond, a uniform sample.
 MOST_ROWS = 2**17
-#: A plan is made when the episodes begun since the last one pay for it: so many operations for each step.
+#: A plan is made when the episodes since the last one have paid for it, with this many operations per step,
 BUDGET = 2**14
-#: Or when the steps that have arrived are so many times those at the last plan.
+#: or when the number of arrived steps has grown by this factor since the last plan.
 GROWTH = 1.1
-#: Ω is at least so much of its trace on the diagonal: less is lost in rounding, and the rest may be singular then.
+#: Minimum diagonal of Ω relative to its trace, so that rounding does not make it singular.
 ROUNDING = 1e-10
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -60,16 +60,16 @@ _NO_ROWS = np.zeros(0, np.int64)
 
 
 class Progress(NamedTuple):
-    """What decides when the next plan is made."""
+    """Counters that decide when the next plan is made."""
 
     arrived: float = 0.0
-    """Steps that have arrived."""
+    """Number of steps that have arrived."""
     planned: float = 0.0
-    """Of these, the steps that had arrived at the last plan."""
+    """Number of steps that had arrived at the last plan."""
     begun: float = 0.0
     """Episodes begun since the last plan."""
     price: float = 0.0
-    """What a step of the last plan has cost."""
+    """Cost of one step of the last plan."""
     episodes: float = 0.0
     """Episodes begun so far."""
 
@@ -80,15 +80,15 @@ class Progress(NamedTuple):
 def check_shared(shared: bool, problem: Problem) -> None:
     """Raise `InvalidInputError` if steps cannot share one regression."""
     if shared and not (problem.homogeneous or problem.horizon == 1):
-        wanted = "False, since the problem does not say that its dynamics and rewards are the same at every step"
+        wanted = "False, since the problem is not homogeneous: its dynamics and rewards may depend on the step"
         raise refuse("shared", shared, wanted)
 
 
 class SparseAgent(ABC):
-    """An agent in a simulator: stores late transitions once each, and plans with what has arrived.
+    """An agent for simulators: stores distinct late transitions, and plans with those that have arrived.
 
-    Feedback may come in any order and in pieces. A plan is kept until the episodes begun since have paid for the
-    next one, or a tenth more has arrived: on small problems every episode has a plan of its own.
+    Feedback may arrive in any order and in parts. A plan is kept until the episodes since then have paid for the next
+    one, or 10 % more steps have arrived: on small problems every episode has its own plan.
     """
 
     def __init__(self, settings: Any, problem: SimulatorProblem, *, shared: bool, most_rows: int = MOST_ROWS) -> None:
@@ -98,21 +98,21 @@ class SparseAgent(ABC):
         """Number of regressions: one for all steps, or one for each."""
         self.store = Store(most_rows, joint=problem.actions if problem.joint else 0)
         self.arrived: Arrived = self.store
-        """What plans are made from."""
+        """The data that plans are made from."""
         self.progress = Progress()
         self.heard = Heard(problem.horizon)
         self.paid = 0.0, 0.0
-        """The least and the largest reward that has arrived, 0 included."""
+        """Minimum and maximum reward that has arrived, including 0."""
 
     @property
     def reward_range(self) -> tuple[float, float]:
-        """The problem's, widened by what has arrived if it is a learned one."""
+        """The problem's range; if it is learned, widened by the rewards that have arrived."""
         (low, high), (least, most) = self.problem.reward_range, self.paid
         return (min(low, least), max(high, most)) if self.problem.learned_range else (low, high)
 
     @property
     def growth(self) -> float:
-        """How many times the steps of the last plan have to have arrived for another one."""
+        """Factor by which the number of arrived steps must grow for the next plan."""
         return GROWTH
 
     @property
@@ -122,14 +122,14 @@ class SparseAgent(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> float:
-        """Make a new plan and return what a step of it has cost."""
+        """Make a new plan and return the cost of one of its steps."""
 
     @abstractmethod
     def policy(self, rng: np.random.Generator) -> Policy:
         """Return a policy that plays the last plan."""
 
-    def note(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents need no look
-        """See a trajectory with rewards before it is stored."""
+    def note(self, trajectory: Trajectory) -> None:  # noqa: B027 - most agents do not need it
+        """Observe a trajectory with rewards before it is stored."""
 
     def plan(self, rng: np.random.Generator) -> Policy:
         check_generator("rng", rng)
@@ -142,14 +142,14 @@ class SparseAgent(ABC):
         return self.policy(rng)
 
     def plan_now(self, rng: np.random.Generator) -> Policy:
-        """Return the policy of a new plan, whether it is due or not."""
+        """Return the policy of a new plan, even if it is not due."""
         self.progress = self.progress._replace(price=0.0)
         return self.plan(rng)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Store a batch of late trajectories; if one does not fit the problem, or came before, none is learned."""
+        """Store a batch of late trajectories; if one is invalid or repeated, none is learned."""
         clean = check_batch(batch, self.problem)
-        clean.sort(key=lambda each: each.trajectory.part == "rewards")  # the states of a batch come first
+        clean.sort(key=lambda each: each.trajectory.part == "rewards")  # states before rewards
         self.heard.take(clean, states_first=True)
         for feedback in clean:
             trajectory: Any = feedback.trajectory
@@ -173,9 +173,9 @@ class SparseAgent(ABC):
         self.store.thin_out()
 
     def learn_steps(self, steps: Steps) -> None:
-        """Learn the steps of many episodes at once, in place of all that was learned before.
+        """Learn the steps of many episodes at once, replacing everything learned before.
 
-        Plans are the same, to the last bit, as those of an agent that has learned these episodes in their order.
+        Plans are identical, to the last bit, to those of an agent that has learned these episodes in order.
         """
         self.arrived = gathered(steps, self.slots, self.store.limit)
         paid = steps.rewards[steps.rewarded]
@@ -185,14 +185,14 @@ class SparseAgent(ABC):
         self.note_steps(steps)
 
     def note_steps(self, steps: Steps) -> None:  # noqa: B027 - as `note`
-        """See the steps that `learn_steps` was given."""
+        """Observe the steps given to `learn_steps`."""
 
     @abstractmethod
     def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
-        """Return `count` new plans, one if all would be alike; what was learned and the plan in use do not change."""
+        """Return `count` new plans, or one if all would be equal; the memory and the plan in use do not change."""
 
     def parts(self) -> Iterator[tuple[Rows, int, int]]:
-        """Yield, from the last to the first, the rows of each regression and the steps first .. last - 1 it is for."""
+        """Yield, from last to first, the rows of each regression and its steps first .. last - 1."""
         high = self.reward_range[1]
         largest = high if math.isfinite(high) else self.paid[1]
         if self.slots == 1:
@@ -203,7 +203,7 @@ class SparseAgent(ABC):
 
     @abstractmethod
     def plan_memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the last plan, and what else has to be saved, as named arrays."""
+        """Return the last plan, and anything else to be saved, as named arrays."""
 
     @abstractmethod
     def restore_plan(self, memory: dict[str, npt.NDArray[Any]]) -> None:
@@ -214,12 +214,12 @@ class SparseAgent(ABC):
         """Return a new agent with the same settings and problem."""
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything that was learned and the plan in use, as named arrays."""
+        """Return everything learned and the plan in use, as named arrays."""
         own = {"progress": np.array(self.progress), "paid": np.array(self.paid), "heard": self.heard.memory()}
         return {**self.store.memory(), **self.plan_memory(), **own}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace what was learned; arrays that do not fit raise `InvalidInputError` and change nothing."""
+        """Replace what was learned; invalid arrays raise `InvalidInputError` and change nothing."""
         fresh = self.fresh()
         wanted = fresh.memory()
         if set(wanted) != set(memory):
@@ -232,10 +232,10 @@ class SparseAgent(ABC):
                     f"got {given.dtype} with {given.ndim} axes"
                 )
         if memory["progress"].shape != (len(Progress._fields),):
-            raise InvalidInputError("memory must hold a progress of five numbers")
+            raise InvalidInputError("memory['progress'] must have five numbers")
         paid = memory["paid"].tolist()
         if len(paid) != 2 or not -LARGEST_NUMBER <= paid[0] <= 0.0 <= paid[1] <= LARGEST_NUMBER:
-            raise InvalidInputError("memory['paid'] must be the least and the largest reward, 0 included")
+            raise InvalidInputError("memory['paid'] must be the minimum and maximum reward, including 0")
         fresh.paid, fresh.heard = (paid[0], paid[1]), Heard.restored(memory["heard"], self.problem.horizon)
         fresh.store.restore(memory, self.problem.features.size, self.problem.actions, self.slots)
         fresh.restore_plan(memory)
@@ -249,14 +249,14 @@ class SparseAgent(ABC):
 class SparseRegression:
     """Ω = Σφφᵀ/σ² + λI of one regression, block by block, over all d features.
 
-    Features that no visited pair has are apart: Ω is λ there.
+    Features that no visited pair has are treated separately: Ω is λ there.
     """
 
     def __init__(self, data: Data, phi: Any, visits: Floats, size: int, noise: float, ridge: float) -> None:
         self.data, self.ridge = data, ridge
         self.dimension = size * (len(data.starts) - 1)
         self.phi, self.shares = phi, visits / noise**2
-        """φ of each pair that was visited, one a row, over the active features; and n/σ² of each."""
+        """φ of each visited pair, one per row, over the active features; and n/σ² of each."""
         blocks = np.repeat(np.arange(len(data.starts) - 1), np.diff(data.starts))
         self.active: Ints = blocks * size + data.active
         """Numbers of the active features, ascending."""
@@ -283,7 +283,7 @@ class SparseRegression:
 
     @cached_property
     def pair_order(self) -> Ints:
-        """The rows of `phi`, ordered by their features and then by action: the same in whatever order they arrived."""
+        """The rows of `phi`, ordered by features and then by action, independently of the order of arrival."""
         size = self.dimension // (len(self.data.starts) - 1)
         columns, values = self.active[self.phi.indices], self.phi.data
         keys = [
@@ -300,7 +300,7 @@ class SparseRegression:
     def _by_block(
         self, x: Floats, apart: float, matrices: list[Floats], apply: Callable[[Floats, Floats], Floats]
     ) -> Floats:
-        """Return `apart`·x where Ω is λ, and what `apply` makes of each block's part of x, shape (..., d)."""
+        """Return `apart`·x where Ω is λ, and `apply` of each block's part of x, shape (..., d)."""
         result: Floats = apart * x
         for columns, matrix in zip(self.columns, matrices, strict=True):
             result[..., columns] = apply(matrix, x[..., columns].T).T
@@ -365,11 +365,11 @@ class SparseRegression:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightRule:
-    """An algorithm as it plays simulators: how weights are drawn from a regression, and how they are acted on."""
+    """An algorithm for simulators: how weights are drawn from a regression, and how actions are chosen."""
 
     draw: Callable[[SparseRegression, Floats, Floats, Floats, np.random.Generator], Floats]
     """(regression, Φy/σ², last, above, rng) -> weights (M, d). `last` are those of the same step in the last plan,
-    `above` those of the next step in this plan, zero where there are none."""
+    `above` those of the next step in this plan; zero if there are none."""
     draws: int = 1
     """M."""
     noise: float = 1.0
@@ -381,14 +381,14 @@ class WeightRule:
     capped: bool = True
     """Whether action values are capped at the return that the remaining steps can bring."""
     first: bool = False
-    """Whether the first of equal action values is taken, instead of any."""
+    """Whether ties are broken by the first action instead of at random."""
     epsilon: float = 0.0
     """Probability of a random action."""
     draw_rows: Callable[[RowRegression, RowStep, np.random.Generator], tuple[Singles, float]] | None = None
-    """The same where features are so many that a regression is kept by its rows: (regression, step, rng) -> weights
-    (kB, M) of the features seen, and the standard deviation of all others. None: matrices are made at any size."""
+    """The same for many features, where a regression is stored as rows: (regression, step, rng) -> weights (kB, M) of
+    the features seen, and the standard deviation of all others. None to use matrices at any size."""
     bonus: Callable[[int, int], float] | None = None
-    """(number of this episode, steps that remain after this one) -> β, of which β‖φ‖_{Ω⁻¹} is added to φᵀw."""
+    """(number of this episode, remaining steps after this one) -> β; β‖φ‖_{Ω⁻¹} is added to φᵀw."""
 
 
 class WeightAgent(SparseAgent):
@@ -407,7 +407,7 @@ class WeightAgent(SparseAgent):
         return WeightAgent(self.settings, self.problem, self.rule)
 
     def regressions(self) -> list[tuple[SparseRegression, int, int]]:
-        """Return all regressions with the steps they are for, from the last to the first."""
+        """Return all regressions with their steps, from last to first."""
         if self._regressions[0] != self._version:
             self._regressions = self._version, list(self._make_regressions())
         return self._regressions[1]
@@ -441,7 +441,7 @@ class WeightAgent(SparseAgent):
         return price
 
     def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
-        """Return `count` plans in a row; a chain begins anew, and goes on from one member to the next."""
+        """Return `count` successive plans; a chain starts anew, and continues from one member to the next."""
         self._regressions = (-1.0, [])
         problem, rule, members, widths = self.problem, self.rule, [np.zeros_like(self.weights)], self.widths
         for _ in range(1 if rule.draw is mean_draw else count):
@@ -460,7 +460,8 @@ class WeightAgent(SparseAgent):
         )
 
     def _sweep(self, rng: np.random.Generator, before: Floats) -> tuple[Floats, Widths, float]:
-        """Return the weights of a new plan, its widths and what a step has cost; `before` are those of the last one."""
+        """Return the weights of a new plan, its widths and the cost per step; `before` are the weights of the last
+        plan."""
         problem, rule = self.problem, self.rule
         high = max(self.reward_range[1], 0.0)
         shape, d = self.weights.shape[1:], problem.dimension
@@ -469,9 +470,9 @@ class WeightAgent(SparseAgent):
         kept: list[SparseRegression] = []
         for regression, first, last in self.regressions():
             data = regression.data
-            values = np.zeros(data.arrivals.size)  # V of the states that followed; the terminal state comes last
+            values = np.zeros(data.arrivals.size)  # V of the next states; the terminal state is last
             inside = np.zeros(data.active.size)
-            # the widths of what follows step h are those of the regression of step h + 1
+            # the widths of the states after step h are those of the regression of step h + 1
             following = kept[-1] if kept and last - first == 1 else regression
             widths = following_widths(data, following, problem) if rule.bonus is not None else np.zeros((0, 0))
             moment = np.zeros(d)
@@ -513,12 +514,12 @@ class WeightAgent(SparseAgent):
             and widths.beta.size == (self.problem.horizon if widths.starts.size else 0)
         )
         if not fits:
-            raise InvalidInputError("memory must hold a plan that fits the problem")
+            raise InvalidInputError("memory must hold a plan for this problem")
         self.weights, self.widths = np.array(memory["weights"]), widths
 
 
 def make_widths(regressions: list[SparseRegression], betas: Floats) -> Widths:
-    """Keep Ω⁻¹ of each regression, the first step's first."""
+    """Return Ω⁻¹ of each regression, in the order of the steps."""
     active = [regression.data.active for regression in regressions]
     lengths = np.concatenate([np.diff(regression.data.starts) for regression in regressions])
     inverses = [inverse.ravel() for regression in regressions for inverse in regression.inverses]
@@ -532,7 +533,7 @@ def make_widths(regressions: list[SparseRegression], betas: Floats) -> Widths:
 
 
 def following_widths(data: Data, regression: SparseRegression, problem: SimulatorProblem) -> Floats:
-    """Return ‖φ(s', a)‖_{Ω⁻¹} of the states that have followed, with Ω of `regression`, shape (U, A)."""
+    """Return ‖φ(s', a)‖_{Ω⁻¹} of the next states, with Ω of `regression`, shape (U, A)."""
     widths = np.zeros((data.arrivals.size - 1, problem.actions))
     fill_widths(data.following, make_widths([regression], np.zeros(0)), regression.ridge, problem.joint, widths)
     return widths
@@ -553,9 +554,9 @@ def fill_widths(states: Sparse, blocks: Widths, ridge: float, joint: bool, width
 def back_up(
     data: Data, weights: Floats, widths: Floats, beta: float, cap: float, values: Floats, moment: Floats
 ) -> None:
-    """Set V = min{max_a max_m φᵀwᵐ + β‖φ‖, cap} of each state that has followed, and `moment` to Σ_{s'} C[s']·V(s').
+    """Set V = min{max_a max_m φᵀwᵐ + β‖φ‖, cap} of each next state, and `moment` to Σ_{s'} C[s']·V(s').
 
-    The weights have shape (M, B, k). The last of `values` is that of the terminal state, worth nothing.
+    The weights have shape (M, B, k). The last of `values` is that of the terminal state, zero.
     """
     states, count = data.following, values.size - 1
     draws, blocks = weights.shape[0], weights.shape[1]
@@ -586,7 +587,7 @@ def action_values(
 ) -> None:
     """Set q_a = max_m φ(s, a)ᵀwᵐ + β‖φ(s, a)‖ from weights of shape (M, B, k); `starts` is empty for ψ(s).
 
-    `first` is the number of the regression's first block among the `widths`, which are empty without a bonus.
+    `first` is the index of the regression's first block in `widths`, which are empty without a bonus.
     """
     for a in range(q.size):
         begin, end, block = (0, indices.size, a) if starts.size == 0 else (starts[a], starts[a + 1], 0)
@@ -598,7 +599,7 @@ def action_values(
 
 
 class GreedyPolicy(ABC):
-    """Acts greedily on the weights of a plan, in any state, seen or not."""
+    """Acts greedily on the weights of a plan, in any state, seen or unseen."""
 
     def __init__(self, agent: SparseAgent, rule: WeightRule, seed: int) -> None:
         self._rule, self._horizon, self._slots = rule, agent.problem.horizon, agent.slots
@@ -624,7 +625,7 @@ class GreedyPolicy(ABC):
         return shares
 
     def _best(self, step: int, state: SparseVector | SparseRows) -> Ints:
-        """Return the actions whose values are as large as any, only the first if that is the rule."""
+        """Return the maximising actions, or only the first if ties are broken that way."""
         rule, q = self._rule, self._q
         self._fill_values(step, state.starts if isinstance(state, SparseRows) else _NO_ROWS, state)
         best = float(q.max())
@@ -652,5 +653,5 @@ class WeightPolicy(GreedyPolicy):
 def mean_draw(
     regression: SparseRegression, moment: Floats, last: Floats, above: Floats, rng: np.random.Generator
 ) -> Floats:
-    """Return ŵ, of which nothing is drawn."""
+    """Return ŵ without a draw."""
     return regression.mean(moment)[np.newaxis]

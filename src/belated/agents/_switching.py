@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from belated.agents._multi_batch import MultiBatch
     from belated.agents._rare_switching import RareSwitching
 
-#: Growth is compared up to this: rounding must not decide.
+#: Tolerance for comparisons of growth, so that rounding does not decide.
 SLACK = 1e-9
 
 
 class KeptPlanAgent(ABC):
-    """An agent in a simulator around another one, which plans only when it is told to."""
+    """A wrapper for simulators: the base agent plans only when the wrapper decides."""
 
     def __init__(self, settings: RareSwitching | MultiBatch, problem: SimulatorProblem) -> None:
         base = settings.base.start(problem)
@@ -38,12 +38,12 @@ class KeptPlanAgent(ABC):
         self.counts = np.zeros(3, np.int64)
 
     def information(self) -> Floats:
-        """Return log det Ω of every step, zeros for a base that keeps none."""
+        """Return log det Ω of every step; zeros for a base that keeps no Ω."""
         return self.base.information() if isinstance(self.base, WeightAgent) else np.zeros(self.problem.horizon)
 
     @property
     def growth(self) -> float:
-        """By which factor det Ω of some step has grown since the last plan."""
+        """Maximum over the steps of the growth of det Ω since the last plan."""
         return math.exp(min(float((self.information() - self.mark).max()) + SLACK, 700.0))
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
@@ -72,7 +72,7 @@ class RareSimulatorAgent(KeptPlanAgent):
     def __init__(self, settings: RareSwitching, problem: SimulatorProblem) -> None:
         super().__init__(settings, problem)
         if settings.growth is not None and not isinstance(self.base, WeightAgent):
-            wanted = f"None, and every a number: {type(settings.base).__name__} keeps no Ω whose growth could be seen"
+            wanted = f"None, and every an integer: {type(settings.base).__name__} keeps no Ω to measure growth by"
             raise refuse("growth", settings.growth, wanted)
 
     @property
@@ -102,7 +102,7 @@ class RareSimulatorAgent(KeptPlanAgent):
 
 
 class MultiBatchSimulatorAgent(KeptPlanAgent):
-    """`MultiBatch` in a simulator; counts are [episodes planned, first episode of the batch, arrived in the batch]."""
+    """`MultiBatch` in a simulator; counts are [episodes planned, first episode of the batch, arrivals in the batch]."""
 
     settings: MultiBatch
 

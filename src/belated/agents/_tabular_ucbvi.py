@@ -22,25 +22,25 @@ UPDATES = ("active", "lazy")
 
 @dataclass(frozen=True, kw_only=True)
 class TabularUCBVI(CompiledSettings):
-    """UCBVI (Azar et al., 2017) on the feedback that has arrived, updated as by Howson et al. (2023).
+    """UCBVI (Azar et al., 2017) on the feedback that has arrived, with the updates of Howson et al. (2023).
 
-    It counts visits, makes no use of the features, and plays greedily on Q = min{r̂ + b + P̂V, steps that remain}; a
-    pair that has not been seen is worth all the steps that remain. With N the visits of (s, a) at step h that have
-    arrived, L = ln(5SAT/δ) and T = KH, the bonus b is `bonus_scale` times
+    It counts visits, ignores the features, and plays greedily on Q = min{r̂ + b + P̂V, remaining steps}; for an unseen
+    pair Q is the number of remaining steps. With N the arrived visits of (s, a) at step h, L = ln(5SAT/δ) and T = KH,
+    the bonus b is `bonus_scale` times
 
     * ``"hoeffding"`` (UCBVI-CH): 7HL/√N;
     * ``"bernstein"`` (UCBVI-BF): √(8L·Var(V)/N) + 14HL/(3N) + √(8/N · Σ P̂(s')·min{100²H³S²AL²/N'(s'), H²}), where
       s' and Var are under P̂, and N'(s') is how often s' has been visited at step h + 1.
 
-    Feedback that arrives is counted at once. ``"active"`` updating plans again whenever something has arrived;
-    ``"lazy"`` only when the count of some (s, a, h) is at least 1 + 1/α times what it was at the last plan, and
-    positive if it was zero. In between, the last policy is played again.
+    Feedback is counted as it arrives. ``"active"`` updating plans whenever something has arrived; ``"lazy"`` only when
+    the count of some (s, a, h) is at least 1 + 1/α times that of the last plan, and positive if it was zero. In
+    between, the last policy is played again.
 
-    From the sources are the bonuses and their constants, and the two ways of updating. Ours are: counts of each
-    step of its own where Azar et al. pool the steps; rewards, in [0, 1], estimated by their mean without a bonus of
-    their own where Azar et al. know them; a cap of H − h in place of H; no minimum with the Q of earlier plans; no
-    correction term (the last one of "bernstein") at the last step, after which every value is zero; and `bonus_scale`,
-    since the constants of the theory are far larger than what works best in practice.
+    The bonuses with their constants and the two ways of updating are from the sources. Our choices: separate counts for
+    each step, where Azar et al. pool the steps; rewards, in [0, 1], estimated by their mean without a bonus, where Azar
+    et al. know them; a cap of H − h instead of H; no minimum with the Q of earlier plans; no correction term (the last
+    one of "bernstein") at the last step, after which every value is zero; and `bonus_scale`, since the constants of the
+    theory are far larger than what works best in practice.
 
     Examples
     --------
@@ -55,17 +55,17 @@ class TabularUCBVI(CompiledSettings):
     bonus_form: str = "hoeffding"
     """The bonus: "hoeffding" or "bernstein"."""
     bonus_scale: float = 1.0
-    """The factor in front of the bonus; 1 is the theory's."""
+    """Factor on the bonus; 1 is the theory's."""
     delta: float = 0.05
-    """δ, the probability with which the confidence bounds may fail."""
+    """δ, the probability that the confidence bounds fail."""
     episodes: int = 1000
-    """K, the number of episodes for which the bounds shall hold; only its logarithm matters."""
+    """K, the number of episodes for which the bounds hold; only its logarithm matters."""
     updating: str = "active"
     """When to plan again: "active" or "lazy"."""
     growth: float = 1.0
-    """α of lazy updating: a count must grow by the factor 1 + 1/α; 1 doubles, more is nearer to active."""
+    """α of lazy updating: a count must grow by the factor 1 + 1/α; 1 means doubling, larger is closer to active."""
     ties: str = "random"
-    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
+    """How ties between action values are broken: at "random", or by the "first" action, like `numpy.argmax`."""
 
     def __post_init__(self) -> None:
         choice("bonus_form", self.bonus_form, FORMS)
@@ -119,20 +119,20 @@ class Tables(NamedTuple):
     reward_sums: Floats
     """Rewards received at (s, a), shape (H, S·A)."""
     planned_visits: Ints
-    """N_h(s, a) at the last plan; −1 before the first, so that even no visits are growth."""
+    """N_h(s, a) at the last plan; −1 before the first plan, which is then always due."""
     policy: Ints
     """The policy of the last plan, shape (H, S)."""
     news: Ints
-    """1 if something has arrived since the last look at the counts, or nothing has been planned; else 0."""
+    """1 if something has arrived since the counts were last checked, or nothing has been planned; else 0."""
 
 
 class Scratch(NamedTuple):
-    """Scratch space, made once so that kernels allocate nothing."""
+    """Scratch space, allocated once so that kernels do not allocate."""
 
     values: Floats
     q: Floats
     spread: Floats
-    """min{100²H³S²AL²/N'(s'), H²} of the step that follows, shape (S,)."""
+    """min{100²H³S²AL²/N'(s'), H²} of the next step, shape (S,)."""
 
 
 class TabularRecord(NamedTuple):
@@ -147,7 +147,7 @@ class TabularRecord(NamedTuple):
     first: bool
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Plan again if it is time to, by optimistic backward induction; else play the last policy again."""
+        """Plan by optimistic backward induction if it is due, else play the last policy again."""
         learned, work, horizon = self.learned, self.work, policy.shape[0]
         if learned.news[0] == 1 and has_grown(learned.visits, learned.planned_visits, self.growth):
             work.values[horizon] = 0.0
@@ -164,7 +164,7 @@ class TabularRecord(NamedTuple):
         copy(learned.policy, policy)
 
     def learn(self, arrival: Arrival) -> None:
-        """Count one late trajectory at every step; whether to plan again is decided when planning."""
+        """Count one late trajectory at every step."""
         learned, states = self.learned, arrival.states
         per_state = learned.visits.shape[1] // learned.followed.shape[2]
         for h in range(arrival.actions.size):
@@ -175,10 +175,10 @@ class TabularRecord(NamedTuple):
         learned.news[0] = 1
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
     def information(self, log_determinants: Floats) -> None:
-        """With one-hot features Ω = I + diag N."""
+        """Set log det Ω with Ω = I + diag N, as for one-hot features."""
         for h in range(log_determinants.size):
             total = 0.0
             for count in self.learned.visits[h]:
@@ -188,7 +188,7 @@ class TabularRecord(NamedTuple):
 
 @kernel
 def has_grown(visits: Ints, planned: Ints, growth: float) -> bool:
-    """Whether a count N has grown from M to (1 + 1/α)M or more: α(N − M) ≥ M, where no 1/α is rounded."""
+    """Whether a count N has grown from M to at least (1 + 1/α)M: α(N − M) ≥ M, which avoids rounding 1/α."""
     for h in range(visits.shape[0]):
         for j in range(visits.shape[1]):
             gained = visits[h, j] - planned[h, j]
@@ -199,7 +199,7 @@ def has_grown(visits: Ints, planned: Ints, growth: float) -> bool:
 
 @kernel
 def fill_spread(agent: TabularRecord, h: int) -> None:
-    """Set what the correction term weighs with P̂ at step `h`: how little is known of V at step h + 1."""
+    """Set the values that the correction term averages over P̂ at step `h`: the uncertainty about V at step h + 1."""
     visits, spread = agent.learned.visits, agent.work.spread
     horizon, pairs = visits.shape
     states = spread.size
@@ -215,7 +215,7 @@ def fill_spread(agent: TabularRecord, h: int) -> None:
 
 @kernel
 def optimistic_value(agent: TabularRecord, h: int, j: int) -> float:
-    """Return r̂ + b + P̂V of a pair that has been seen."""
+    """Return r̂ + b + P̂V of a visited pair."""
     horizon, log_term, spread = agent.learned.visits.shape[0], agent.log_term, agent.work.spread
     followed, following = agent.learned.followed[h, j], agent.work.values[h + 1]
     n = float(agent.learned.visits[h, j])

@@ -1,7 +1,7 @@
-"""What has arrived from a simulator: each distinct transition once, with a count.
+"""The transitions that have arrived from a simulator: each distinct one once, with a count.
 
-Transitions with the same features before and after and the same action share a row, so the size of the store grows with
-what is new and not with what was played. With a feature for each state the rows are the counts of a table.
+Transitions with equal features before and after and the same action share a row, so the store grows with the number of
+distinct transitions, not with the number of steps. With one-hot features the rows are the counts of a table.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, SparseRows, SparseVector
@@ -19,14 +20,14 @@ from belated.types import Floats, Ints, SparseRows, SparseVector
 #: The number of the state that follows a terminal step.
 TERMINAL = -1
 
-#: The store is thinned out when it holds so much more than its limit, so that the work is spread over many arrivals.
+#: The store is thinned when it exceeds its limit by this factor, so that the work is amortised over many arrivals,
 SLACK = 1.25
-#: And when it holds so many times its limit of states: those of rows that were not kept gather there.
+#: or when it has this many times its limit of states, since states of dropped rows accumulate.
 STATES = 4
 
 
 class Rows(NamedTuple):
-    """The transitions of one regression, each with what is known of its visits."""
+    """The transitions of one regression, with statistics of their visits."""
 
     state: Ints
     action: Ints
@@ -34,7 +35,7 @@ class Rows(NamedTuple):
     """The state that followed, or `TERMINAL`."""
     visits: Floats
     rewarded: Floats
-    """Of how many visits the reward has arrived."""
+    """Number of visits whose reward has arrived."""
     rewards: Floats
     """The sum of the rewards."""
     squares: Floats
@@ -55,9 +56,9 @@ class Steps(NamedTuple):
     """Steps of many episodes, ordered by episode and step."""
 
     states: Sparse
-    """The features of all states: a row each, or with joint features one for each action."""
+    """The features of all states: one row per state, or one per action with joint features."""
     marks: npt.NDArray[np.uint64]
-    """A number for each state, drawn from its features alone, by which a sample is chosen where there are too many."""
+    """A hash of each state's features, by which a sample is chosen if there are too many."""
     episode: Ints
     step: Ints
     state: Ints
@@ -70,20 +71,20 @@ class Steps(NamedTuple):
 
 
 class Arrived(Protocol):
-    """What plans are made from."""
+    """The data that plans are made from."""
 
     def states(self) -> Sparse:
-        """Return the features of all states: a row each, or one for each action."""
+        """Return the features of all states: one row per state, or one per action."""
 
     def rows(self, slot: int | None = None) -> Rows:
-        """Return the rows of the regression number `slot`, or of all."""
+        """Return the rows of regression `slot`, or of all."""
 
     def outcomes(self) -> Ints:
-        """Return how many pairs were visited twice or more, and how many of those have had different outcomes."""
+        """Return the number of pairs visited at least twice, and how many of those had different outcomes."""
 
 
 class Gathered(NamedTuple):
-    """Distinct transitions that came together, in the order of their first visit."""
+    """Distinct transitions, in the order of their first visit."""
 
     features: Sparse
     slot: Ints
@@ -102,12 +103,12 @@ class Gathered(NamedTuple):
 
 
 def gathered(steps: Steps, slots: int, limit: int) -> Gathered:
-    """Return the distinct transitions of many steps; of more than `limit` a uniform sample, whatever their order."""
+    """Return the distinct transitions of many steps; beyond `limit`, a uniform sample independent of their order."""
     slot = steps.step if slots > 1 else np.zeros_like(steps.step)
     states, actions = max(len(steps.marks), 1), int(steps.action.max(initial=0)) + 1
     pair = np.unique((slot * states + steps.state) * actions + steps.action, return_inverse=True)[1]
     _, firsts, row = np.unique(pair * (states + 1) + steps.after + 1, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)  # rows as a `Store` would have numbered them
+    order = np.argsort(firsts)  # numbered like the rows of a `Store`
     row, firsts, count = np.argsort(order)[row], firsts[order], len(order)
     rewards = np.where(steps.rewarded, steps.rewards, 0.0)
     least, most = np.full(count, np.inf), np.full(count, -np.inf)
@@ -138,7 +139,7 @@ def _taken(rows: Rows, places: Ints) -> Rows:
 
 
 def _marks(marks: npt.NDArray[np.uint64], slot: Ints, rows: Rows) -> npt.NDArray[np.uint64]:
-    """Return a number for each row, drawn from what it is: no other row, and no order, has a part in it."""
+    """Return a hash of each row, which depends neither on other rows nor on the order."""
     ends = np.append(marks, np.uint64(0))  # TERMINAL is the last one
     found = mixed(ends[rows.state] ^ mixed(slot.astype(np.uint64)))
     found = mixed(found ^ mixed(rows.action.astype(np.uint64)))
@@ -146,7 +147,7 @@ def _marks(marks: npt.NDArray[np.uint64], slot: Ints, rows: Rows) -> npt.NDArray
 
 
 def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return a number for each number, as random as any: the finaliser of SplitMix64."""
+    """Return a hash of each number: the finaliser of SplitMix64."""
     with np.errstate(over="ignore"):
         x = numbers + np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -156,7 +157,7 @@ def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def count_outcomes(slot: Ints, rows: Rows) -> Ints:
-    """Return how many pairs were visited twice or more, and how many of those have had different outcomes."""
+    """Return the number of pairs visited at least twice, and how many of those had different outcomes."""
     if not len(slot):
         return np.zeros(2, np.int64)
     pairs = (slot * (rows.state.max() + 1) + rows.state) * (rows.action.max() + 1) + rows.action
@@ -171,10 +172,10 @@ _COLUMNS = ("slot", *Rows._fields)
 
 
 def with_rewards_in_flight(rows: Rows, largest: float) -> Rows:
-    """Return the rows with a stand-in for each reward that has not arrived: a row is known by what it has paid so far.
+    """Return the rows with a substitute for each reward that has not arrived.
 
-    It is the mean reward of the same transition, and the `largest` there can be where none has arrived: what is not
-    known looks as good as it can be.
+    The substitute is the mean reward of the same transition or, if none has arrived, the `largest` possible reward,
+    which is optimistic.
     """
     if (rows.rewarded == rows.visits).all():
         return rows
@@ -187,23 +188,23 @@ def with_rewards_in_flight(rows: Rows, largest: float) -> Rows:
 
 
 def sums(groups: Ints, values: npt.NDArray[Any], count: int) -> Floats:
-    """Return the sum of the `values` in each of so many groups."""
+    """Return the sum of the `values` in each of `count` groups."""
     return np.asarray(np.bincount(groups, values, count), np.float64)
 
 
 class Store:
-    """Late transitions without repetition, in any order.
+    """Distinct late transitions, independent of the order of arrival.
 
-    With more than `limit` rows it keeps those whose keys have the smallest hashes: a uniform sample of all distinct
-    transitions, the same in whatever order they arrive, each with all of its visits.
+    Beyond `limit` rows it keeps those with the smallest hashes: a uniform sample of all distinct transitions that does
+    not depend on the order of arrival, each with all its visits.
     """
 
     def __init__(self, limit: int, *, joint: int = 0) -> None:
-        """`joint` is the number of actions where features are φ(s, a) of every action, 0 where they are ψ(s)."""
+        """`joint` is the number of actions if features are φ(s, a) of every action, 0 if they are ψ(s)."""
         self.limit = limit
         self._joint, self._rows_per_state = joint > 0, joint or 1
         self._bound = 2**64
-        """Rows whose key has a hash of at least this are not kept."""
+        """Rows whose hash reaches this bound are dropped."""
         self._clear()
 
     def _clear(self) -> None:
@@ -214,13 +215,13 @@ class Store:
         self._places: dict[tuple[int, int, int, int], int] = {}
         self._rows: dict[str, Any] = {name: array(_KINDS.get(name, "d")) for name in _COLUMNS}
         self.steps = 0
-        """How many steps the rows stand for."""
+        """Number of steps that the rows represent."""
 
     def __len__(self) -> int:
         return len(self._places)
 
     def state(self, state: SparseVector | SparseRows) -> int:
-        """Return the number of a state, a new one if these features have not been seen."""
+        """Return the number of a state, adding it if its features are new."""
         key = b"".join([part.tobytes() for part in state])
         number = self._states.get(key)
         if number is None:
@@ -236,13 +237,13 @@ class Store:
         return number
 
     def add(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
-        """Count one step of the regression number `slot` and its reward."""
+        """Count one step of regression `slot` and its reward."""
         place = self.visit(slot, state, action, after)
         if place is not None:
             self._pay(place, reward)
 
     def visit(self, slot: int, state: int, action: int, after: int) -> int | None:
-        """Count one step, whose reward may come later; return the place of its row if it is kept."""
+        """Count one step, whose reward may arrive later; return the index of its row, or None if the row is dropped."""
         key = slot, state, action, after
         place = self._places.get(key)
         if place is None:
@@ -255,7 +256,7 @@ class Store:
         return place
 
     def pay(self, slot: int, state: int, action: int, after: int, reward: float) -> None:
-        """Add the reward of a step that was counted before, if its row is kept."""
+        """Add the reward of a step that was counted before, unless its row was dropped."""
         place = self._places.get((slot, state, action, after))
         if place is not None:
             self._pay(place, reward)
@@ -275,15 +276,15 @@ class Store:
             column.append(value)
 
     def _hash(self, slot: int, state: int, action: int, after: int) -> int:
-        """Return the hash of a row's key, which does not depend on the numbers that states were given."""
+        """Return the hash of a row, which does not depend on the numbering of states."""
         if self._bound == 2**64 and len(self) <= SLACK * self.limit:
-            return 0  # nothing has to go yet
+            return 0  # nothing has to be dropped yet
         follows = self._keys[after] if after != TERMINAL else b"terminal"
         key = b"|".join((self._keys[state], b"%d" % slot, b"%d" % action, follows))
         return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
 
     def thin_out(self) -> None:
-        """Forget rows if there are too many, and states that no row has any more."""
+        """Drop rows if there are too many, and states without rows."""
         crowded = len(self) > SLACK * self.limit
         if not crowded and len(self._keys) <= STATES * self.limit:
             return
@@ -293,21 +294,35 @@ class Store:
             kept = np.argsort(np.array(hashes, np.uint64), kind="stable")[: self.limit]
             self._bound = hashes[kept[-1]] + 1
         columns = {name: np.array(column)[np.sort(kept)] for name, column in self._rows.items()}
-        states = self.states()
-        self._clear()
-        self._refill(states, columns)
+        mentioned = np.stack([columns["state"], columns["after"]], axis=1).ravel()
+        used, firsts = np.unique(mentioned[mentioned != TERMINAL], return_index=True)
+        used = used[np.argsort(firsts)]  # numbered again in the order in which the rows mention them
+        numbers = np.full(len(self._keys) + 1, TERMINAL)  # the last one is that of TERMINAL, −1
+        numbers[used] = np.arange(len(used))
+        self._keep_states(used)
+        self._set_rows(columns, numbers)
 
-    def _refill(self, states: Sparse, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """Add whole rows and the states they speak of."""
+    def _keep_states(self, used: Ints) -> None:
+        """Keep only these states, in this order."""
+        states, each = self.states(), np.arange(self._rows_per_state)
+        width = int(states.indices.max(initial=0)) + 1
+        matrix = scipy.sparse.csr_array((states.values, states.indices, states.starts), (len(states.starts) - 1, width))
+        kept = matrix[(used[:, np.newaxis] * self._rows_per_state + each).ravel()]
+        self._keys = [self._keys[number] for number in used.tolist()]
+        self._states = {key: number for number, key in enumerate(self._keys)}
+        self._starts = array("q", kept.indptr.astype(np.int64).tobytes())
+        self._indices = array("q", kept.indices.astype(np.int64).tobytes())
+        self._values = array("d", kept.data.tobytes())
 
-        def renumbered(old: int) -> int:
-            if old == TERMINAL:
-                return TERMINAL
-            return self.state(self._state_of(states, old))
-
-        for slot, state, action, after, *known in zip(*(columns[name].tolist() for name in _COLUMNS), strict=True):
-            self._append(slot, renumbered(state), action, renumbered(after), *known)
-            self.steps += int(known[0])
+    def _set_rows(self, columns: dict[str, npt.NDArray[Any]], numbers: Ints) -> None:
+        """Replace the rows; `numbers` has the new number of each state in the columns."""
+        columns = {**columns, "state": numbers[columns["state"]], "after": numbers[columns["after"]]}
+        for name, column in columns.items():
+            kind = _KINDS.get(name, "d")
+            self._rows[name] = array(kind, column.astype(kind).tobytes())
+        keys = zip(*(columns[name].tolist() for name in _KINDS), strict=True)
+        self._places = {key: place for place, key in enumerate(keys)}
+        self.steps = int(columns["visits"].sum())
 
     def _state_of(self, states: Sparse, number: int) -> SparseVector | SparseRows:
         first = number * self._rows_per_state
@@ -318,11 +333,11 @@ class Store:
         return SparseRows(starts - starts[0], states.indices[entries], states.values[entries])
 
     def states(self) -> Sparse:
-        """Return the features of all states: a row each, or one for each action."""
+        """Return the features of all states: one row per state, or one per action."""
         return Sparse(np.array(self._starts), np.array(self._indices), np.array(self._values))
 
     def rows(self, slot: int | None = None) -> Rows:
-        """Return the rows of the regression number `slot`, or of all."""
+        """Return the rows of regression `slot`, or of all."""
         columns = [np.array(self._rows[name]) for name in Rows._fields]
         if slot is not None:
             chosen = np.array(self._rows["slot"]) == slot
@@ -330,17 +345,17 @@ class Store:
         return Rows(*columns)
 
     def outcomes(self) -> Ints:
-        """Return how many pairs were visited twice or more, and how many of those have had different outcomes."""
+        """Return the number of pairs visited at least twice, and how many of those had different outcomes."""
         return count_outcomes(np.array(self._rows["slot"]), self.rows())
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything as named arrays."""
+        """Return the store as named arrays."""
         states = {f"states.{name}": values for name, values in self.states()._asdict().items()}
         rows = {f"rows.{name}": np.array(column) for name, column in self._rows.items()}
         return {**states, **rows, "bound": np.array([self._bound - 1], np.uint64)}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]], size: int, actions: int, slots: int) -> None:
-        """Replace everything by what `memory` returned, after a look at whether it fits `size` features."""
+        """Replace everything by what `memory` returned, after checking it."""
         states = Sparse(*(memory[f"states.{name}"] for name in Sparse._fields))
         columns = {name: memory[f"rows.{name}"] for name in _COLUMNS}
         count, left = divmod(len(states.starts) - 1, self._rows_per_state)
@@ -356,12 +371,11 @@ class Store:
             and len(memory["bound"]) == 1
         )
         if not fits:
-            raise InvalidInputError("memory must hold states and rows that fit the problem and one another")
+            raise InvalidInputError("memory must hold states and rows that are consistent with the problem")
         self._clear()
         self._bound = int(memory["bound"][0]) + 1
-        for number in range(count):
-            self.state(self._state_of(states, number))
-        self._refill(states, columns)
+        numbers = [self.state(self._state_of(states, number)) for number in range(count)]
+        self._set_rows(columns, np.array([*numbers, TERMINAL]))
 
 
 def _within(numbers: npt.NDArray[Any], low: int, high: int) -> bool:

@@ -1,4 +1,4 @@
-"""Delayed value iteration with upper confidence bounds: the optimistic baseline."""
+"""Delayed least-squares value iteration with upper confidence bounds: the optimistic baseline."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from belated.agents._regression import (
 from belated.agents._sparse import WeightRule, mean_draw
 from belated.types import Floats, Ints, Problem, SimulatorProblem, TableProblem
 
-#: Pairs whose widths are computed together, so that what they need stays in a near cache.
+#: Number of pairs whose widths are computed together, so that the data stays in a fast cache.
 TILE = 64
 
 
@@ -38,11 +38,11 @@ TILE = 64
 class DelayedUCBVI(ValueIterationSettings):
     """Delayed-UCBVI: LSVI-UCB (Jin et al., 2020) on the feedback that has arrived.
 
-    Plays greedily on φᵀŵ + β‖φ‖_{Ω⁻¹}, capped at the steps that remain. β is `bonus` if given. Otherwise it comes
+    Plays greedily on φᵀŵ + β‖φ‖_{Ω⁻¹}, capped at the remaining steps. β is `bonus` if given. Otherwise it is derived
     from `bonus_ratio` c_β by `bonus_form`:
 
     * ``"constant"``: β = c_β/2 · d·H·√log(dH);
-    * ``"growing"``: β = c_β/2 · d·√k·(steps that remain after this one) in the k-th episode, k = 1, 2, ...
+    * ``"growing"``: β = c_β/2 · d·√k·(remaining steps after this one) in the k-th episode, k = 1, 2, ...
 
     Examples
     --------
@@ -59,9 +59,9 @@ class DelayedUCBVI(ValueIterationSettings):
     bonus_ratio: float = 0.1
     """c_β."""
     bonus_form: str = "constant"
-    """How β follows from c_β: "constant" or "growing"."""
+    """How β is derived from c_β: "constant" or "growing"."""
     ties: str = "random"
-    """How equal action values are decided: at "random", or the "first" action, as `numpy.argmax` does."""
+    """How ties between action values are broken: at "random", or by the "first" action, like `numpy.argmax`."""
 
     def __post_init__(self) -> None:
         choice("ties", self.ties, TIES)
@@ -90,7 +90,7 @@ class DelayedUCBVI(ValueIterationSettings):
         )
 
     def _beta(self, problem: Problem) -> tuple[float, bool]:
-        """Return β, and whether it grows by √k times the steps that remain."""
+        """Return β, and whether it grows by √k times the remaining steps."""
         d, horizon = problem.dimension, problem.horizon
         if self.bonus is not None:
             return float(self.bonus), False
@@ -124,9 +124,9 @@ class UCBVILearned(NamedTuple):
     widths: Floats
     """φᵀΩ_h⁻¹φ of every pair, shape (T, S·A) for T regressions."""
     arrived: Ints
-    """How many trajectories have arrived."""
+    """Number of trajectories that have arrived."""
     planned: Ints
-    """How many episodes have been planned."""
+    """Number of episodes planned."""
 
 
 class UCBVIRecord(NamedTuple):
@@ -156,8 +156,8 @@ class UCBVIRecord(NamedTuple):
     def learn(self, arrival: Arrival) -> None:
         """Update Ω, the moments and the confidence widths of each step."""
         learned, table = self.learned, self.table
-        # The widths are updated in O(S·A·d) each time and recomputed from the factor when the number of
-        # arrivals doubles, so that rounding cannot pile up.
+        # The widths are updated in O(S·A·d) each time and recomputed from the factor when the number of arrivals
+        # doubles, so that rounding errors do not accumulate.
         if arrival.part != REWARDS:
             learned.arrived[0] += 1
         refresh = arrival.part != REWARDS and learned.arrived[0] & (learned.arrived[0] - 1) == 0
@@ -173,7 +173,7 @@ class UCBVIRecord(NamedTuple):
                 fill_widths(learned.factor[g], table.columns, learned.widths[g])
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
     def information(self, log_determinants: Floats) -> None:
         factor_information(self.learned.factor, log_determinants)
@@ -201,7 +201,7 @@ def shrink_widths(table: Table, work: Work, factor: Floats, phi: Floats, widths:
 
 @kernel
 def fill_widths(factor: Floats, columns: Floats, widths: Floats) -> None:
-    """Set the widths to ‖U⁻ᵀφ‖² of every pair: forward substitution of `TILE` pairs together."""
+    """Set the widths to ‖U⁻ᵀφ‖² of every pair, by forward substitution of `TILE` pairs at a time."""
     d = factor.shape[0]
     solved = np.empty((d, TILE))  # U⁻ᵀΦ
     widths[:] = 0.0

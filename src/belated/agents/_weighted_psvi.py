@@ -1,4 +1,4 @@
-"""Delayed-PSVI whose visits count by the estimated variance of their targets."""
+"""Delayed-PSVI with visits weighted by the estimated variance of their targets."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from belated.types import Floats, Ints, TableProblem
 class VarianceWeightedPSVI(SampledRegression):
     """Delayed-PSVI with variance weights, which the paper leaves to future work.
 
-    Delayed-PSVI regresses as if every target r + V(s') had the same noise σ, and the noise has to be as large as the
-    return. He et al. (2023, LSVI-UCB++) weight a visit by the inverse of the estimated variance of its target, and
-    save a factor of √H in the regret of optimistic value iteration. Here the same is done to the posterior: at each
-    step Ω = Σ φφᵀ/(σ²v) + λI, where v is the variance of the targets of a pair as two regressions, of y and of y²,
-    estimate it from what has arrived. Variances are estimated anew for each plan, from the values of that plan.
+    Delayed-PSVI assumes the same noise σ for every target r + V(s'), which must be as large as the return. He et al.
+    (2023, LSVI-UCB++) weight a visit by the inverse of the estimated variance of its target, and save a factor of √H in
+    the regret of optimistic value iteration. Here the same is done to the posterior: at each step Ω = Σ φφᵀ/(σ²v) + λI,
+    where v is the variance of the targets of a pair, estimated by regressing y and y² on the features. Variances are
+    estimated again for each plan, from the values of that plan.
 
-    A variance that is hardly known counts as large: v = (v̂ + ℓ·v_max)/(1 + ℓ) with the leverage ℓ of a visit of the
-    pair, which is about 1/n after n visits, and v_max = (H − h)²/4, more than which no target within [0, H − h] has.
+    Uncertain variances are treated as large: v = (v̂ + ℓ·v_max)/(1 + ℓ) with the leverage ℓ of a visit of the pair,
+    about 1/n after n visits, and v_max = (H − h)²/4, the maximum variance of a target within [0, H − h].
 
     Examples
     --------
@@ -55,11 +55,11 @@ class VarianceWeightedPSVI(SampledRegression):
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
     noise: float = 1.0
-    """σ, multiplies the estimated standard deviations of the targets."""
+    """σ, a factor on the estimated standard deviations of the targets."""
     shared: bool = False
     """Whether all steps share one regression, for problems whose dynamics and rewards do not depend on the step."""
     cap: bool = True
-    """Whether action values are capped at the return that the remaining steps can bring."""
+    """Whether action values are capped at the maximum return of the remaining steps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,10 +109,10 @@ class VarianceWeightedPSVI(SampledRegression):
 
 
 class Outcomes(NamedTuple):
-    """What has followed each pair, for each of T regressions: one for each step, or one for all."""
+    """Outcomes of each pair, for each of T regressions: one for each step, or one for all."""
 
     factor: Floats
-    """U with UᵀU = Σφφᵀ + λI, every visit counting alike, shape (T, d, d)."""
+    """U with UᵀU = Σφφᵀ + λI, with unit weights, shape (T, d, d)."""
     visits: Floats
     """n(s, a), shape (T, S·A)."""
     reward_sums: Floats
@@ -126,7 +126,7 @@ class Outcomes(NamedTuple):
 
 
 class WeightedWork(NamedTuple):
-    """Scratch space, made once so that kernels allocate nothing."""
+    """Scratch space, allocated once so that kernels do not allocate."""
 
     values: Floats
     q: Floats
@@ -150,7 +150,7 @@ class WeightedRecord(NamedTuple):
     first: bool
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Plan backwards: the targets of a step, their variances, the weighted regression, draws of its weights."""
+        """Plan backwards: targets of a step, their variances, the weighted regression, and draws of its weights."""
         work, table = self.work, self.table
         horizon = table.horizon
         work.values[horizon] = 0.0
@@ -162,7 +162,7 @@ class WeightedRecord(NamedTuple):
             greedy(work.q, left if self.cap else np.inf, self.first, rng, work.values[h], policy[h])
 
     def learn(self, arrival: Arrival) -> None:
-        """Count what followed each pair; where rewards arrive after their states, they count as 0 until then."""
+        """Count the outcomes of each pair; rewards that arrive after their states count as 0 until then."""
         learned = self.learned
         for step in range(arrival.actions.size):
             g = regression_of(arrival.first + step, learned.visits)
@@ -181,14 +181,14 @@ class WeightedRecord(NamedTuple):
                 add_to_factor(learned.factor[g], self.table.rows[pair], 1.0, self.work.vector)
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 @inlined
 def weigh(record: WeightedRecord, g: int, following: Floats, left: float) -> None:
     """Set `factor` to that of Ω = Σ nφφᵀ/(σ²v) + λI and `moments[2]` to Σφy/(σ²v), `left` steps before the end.
 
-    With ŵ₁ and ŵ₂ regressed on y and y², every visit counting alike, v̂ = φᵀŵ₂ − (φᵀŵ₁)².
+    With unweighted regressions ŵ₁ of y and ŵ₂ of y², v̂ = φᵀŵ₂ − (φᵀŵ₁)².
     """
     learned, work, rows, x = record.learned, record.work, record.table.rows, record.work.vector
     sums, squares, plain = work.targets[0], work.targets[1], learned.factor[g]

@@ -1,4 +1,4 @@
-"""What algorithms around another algorithm share."""
+"""The part shared by wrappers, algorithms around another algorithm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from belated.types import Agent, Algorithm, PlansFromStart, Policy, Savable, Tab
 
 
 def describe(algorithm: Algorithm) -> Any:
-    """Return the settings of an algorithm; of one without `to_dict`, how it shows itself, or its plain attributes.
+    """Return the settings of an algorithm; without `to_dict`, its repr or its plain attributes.
 
     >>> class Mine:
     ...     def __init__(self, scale): self.scale = scale
@@ -30,7 +30,7 @@ def describe(algorithm: Algorithm) -> Any:
     kind = type(algorithm)
     if kind.__repr__ is not object.__repr__:
         return repr(algorithm)
-    # the usual repr shows an address, which does not last
+    # the default repr has a memory address, which is not stable
     name, known = f"{kind.__module__}.{kind.__qualname__}", getattr(algorithm, "__dict__", {})
     plain = {key: value for key, value in known.items() if isinstance(value, bool | int | float | str | None)}
     return {"algorithm": name, **plain} if plain else name
@@ -38,10 +38,10 @@ def describe(algorithm: Algorithm) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class AroundBase(Settings):
-    """Settings of an algorithm around another one, the library's or yours."""
+    """Settings of a wrapper around another algorithm, built-in or yours."""
 
     base: Algorithm
-    """The algorithm that is wrapped: anything with `start(problem)`."""
+    """The wrapped algorithm: anything with `start(problem)`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, Algorithm) or isinstance(self.base, type):
@@ -53,11 +53,11 @@ class AroundBase(Settings):
 
     @property
     def discounts(self) -> bool:
-        """The base says so itself."""
+        """Checked by the base itself."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, those of the base within.
+        """Return the settings as plain values, including those of the base.
 
         >>> from belated import BOLD, Greedy
         >>> BOLD(base=Greedy()).to_dict()
@@ -73,19 +73,19 @@ class AroundBase(Settings):
         return super().from_dict(values)
 
     def can_be_loaded(self, agent: Agent) -> bool:
-        """Whether `agent`, started by the base, could be saved and then found again by its name."""
+        """Whether `agent`, started by the base, can be saved and loaded by name."""
         base = self.base
         return isinstance(base, Settings) and AGENTS.get(base.kind) is type(base) and isinstance(agent, Savable)
 
 
 def savable(agent: Agent) -> Savable:
-    """Return `agent`, which the base has started, as `can_be_loaded` has found it to be."""
+    """Return `agent`, for which `can_be_loaded` is true, typed as savable."""
     assert isinstance(agent, Savable)
     return agent
 
 
 def ask(agent: Agent, rng: np.random.Generator, state: int | None) -> TablePolicy:
-    """Return the next policy of `agent`, told the start where it is known and `agent` wants to know."""
+    """Return the next policy of `agent`, passing the first state if it is known and supported."""
     if state is not None and isinstance(agent, PlansFromStart):
         policy: Policy = agent.plan_from(rng, state)
     else:

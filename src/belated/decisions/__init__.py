@@ -1,10 +1,10 @@
-"""Decisions now, rewards later: contextual bandits with Thompson sampling whose rewards come whenever they come.
+"""Decisions now, rewards later: contextual bandits with Thompson sampling and delayed rewards.
 
-`DecisionLearner` is the simple interface, in one process. `Model` has named actions, contexts as JSON and a durable
-log; it is what the service runs. Both keep a `State` (see `_core`) that two functions without side effects advance:
-`step` turns operations into rows of the log and answers, `apply` brings a row into the state. Around them are the
-*ledger*, which counts the events of one decision, the *posterior*, exact sums that are independent of order and can be
-corrected and taken back, and the *store*, an append-only log from which all else can be computed again.
+`DecisionLearner` is the simple interface, for one process. `Model` has named actions, contexts as JSON and a durable
+log; it is what the service runs. Both keep a `State` (see `_core`) that is advanced by two functions: `step` turns
+operations into rows of the log and answers, `apply` applies a row to the state. Around them are the *ledger*, which
+tallies the events of one decision, the *posterior*, computed from exact sums that do not depend on order and can be
+corrected, and the *store*, an append-only log from which everything else can be recomputed.
 """
 
 import lazy_loader

@@ -1,23 +1,24 @@
-"""The posterior of a reward that is learned by age, from rewards and signals that come bit by bit.
+"""The posterior of a reward that is learned by age, from rewards and signals that arrive in increments.
 
-s_b is what has come of a decision up to age b: its reward so far, and its signals. What came at an age,
-c_b = s_b − s_{b−1}, is regressed on the features x of the decision and on s_{b−1}, from all decisions that have reached
-the end of age b: a `Posterior` for each number of c_b. The weights of x are each action's own. The slopes Δ_b of
-s_{b−1} are common to all, and `belated._kernels.by_age`, which agents use, too, has what follows: with the gains g_b,
+s_b is what was observed of a decision up to age b: its reward so far, and its signals. The increment of an age, c_b =
+s_b − s_{b−1}, is regressed on the features x of the decision and on s_{b−1}, using all decisions that have reached the
+end of age b: one `Posterior` for each component of c_b. The weights of x are separate for each action. The slopes Δ_b
+of s_{b−1} are common to all actions, and are computed in `belated._kernels.by_age`, which agents use, too. With the
+gains g_b,
 
     E[R | x] = Σ_b xᵀα_b,   α_b = A_b⁻¹(M_x − G_xs Δ_b + κt)g_b,   A_b = G_xx + κI,
 
-with the sums of the decision's block, and t the weights of all blocks together, if there are several. Draws have the
-covariance Σ_b σ_b²A_b⁻¹: with S_b a root of each A_b⁻¹, [Σ α_b, S_1, …, S_B] is all that a draw takes. It is kept side
-by side, so that a decision takes as many calls as with one posterior. The derivation is in docs/math/by-age.md.
+with the sums of the decision's block, and t the weights pooled over all blocks, if there are several. Draws have the
+covariance Σ_b σ_b²A_b⁻¹: with a root S_b of each A_b⁻¹, a draw needs only [Σ α_b, S_1, …, S_B]. It is stored as one
+matrix, so that a decision takes as many calls as with a single posterior. The derivation is in docs/math/by-age.md.
 
-All this is read from what the posteriors have cached, [θ̂ S] with SSᵀ = (G + κI)⁻¹ for features (x, s). With its rows
-S_x and S_s, and θ̂ = (θ̂_x, θ̂_s),
+All of this follows from the caches of the posteriors, [θ̂ S] with SSᵀ = (G + κI)⁻¹ for features (x, s). With the rows
+S_x and S_s of S, and θ̂ = (θ̂_x, θ̂_s),
 
     K = (S_s S_sᵀ)⁻¹ = C_ss + κI,   C_sc = K θ̂_s,   v = S_x S_sᵀK,
     A⁻¹(M_x − G_xs Δ) = θ̂_x + v(Δ − θ̂_s),   A⁻¹ = (S_x − vS_s)(S_x − vS_s)ᵀ,
 
-where C_ss and C_sc are what x leaves of Σ ssᵀ and Σ scᵀ in a block.
+where C_ss and C_sc are Σ ssᵀ and Σ scᵀ of a block after regressing on x.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from belated.types import Floats, Ints
 
 
 class AgedPosterior:
-    """Posteriors of what comes at each age, and draws of what comes of a decision in all.
+    """Posteriors of the increments of each age, and draws of the total reward of a decision.
 
-    `ages` learn what the reward changed by at the first age, what each signal did, then those of the second age and so
-    on; the last is that of the reward at the last age. Their features are x, the reward so far, and the signals. The
-    parameters are those of `Posterior`.
+    `ages` holds one posterior for the increment of the reward at the first age, one for that of each signal, then those
+    of the second age and so on; the last is that of the reward at the last age. Their features are x, the reward so
+    far, and the signals. The parameters are those of `Posterior`.
     """
 
     def __init__(
@@ -56,16 +57,16 @@ class AgedPosterior:
         self.dimension, self.numbers = dimension, 1 + signals
         count = (ages - 1) * self.numbers + 1
         self.ages = tuple(Posterior(dimension + self.numbers, own=dimension, blocks=blocks) for _ in range(count))
-        """What they learn is noticed."""
+        """The posteriors that learn; changes are picked up by the next draw."""
         self.stages = self.ages[:: self.numbers]
-        """Those of the increments of the reward."""
-        self._shrinks = blocks != 1  # towards the weights of all blocks
+        """The posteriors of the reward's increments."""
+        self._shrinks = blocks != 1  # towards the pooled weights
         self.chain = new_chain(ages, self.numbers)
-        """What early ages say of later ones: `gains` and `slopes`."""
+        """How earlier ages predict later ones: `gains` and `slopes`."""
         self._covariances = np.zeros((ages, 2 * self.numbers, 2 * self.numbers))
-        """Those of (s_{b−1}, c_b) beside the features."""
+        """Covariances of (s_{b−1}, c_b) given the features."""
         self._stored = np.zeros((ages, 0, dimension + self.numbers, self.numbers + dimension + self.numbers))
-        """[θ̂ of each number, S] of each age and block."""
+        """[θ̂ of each component, S] of each age and block."""
         self._joined = np.zeros((0, dimension, 1))
         """[Σ α_b, S_1, …, S_B] of each block."""
         self._common = np.zeros(dimension)
@@ -80,14 +81,14 @@ class AgedPosterior:
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
         """Change the prior, noise or scale.
 
-        A given σ² is that of the whole reward, and a given prior that of its weights: each age has an equal part. Those
-        of signals are estimated.
+        A given σ² is that of the whole reward, and a given prior that of its weights; each age gets an equal part of
+        both. Those of signals are estimated.
         """
         self._scale, self._given, ages = scale, noise is not None, len(self.stages)
         for part in self.ages:
             if noise is None:
                 part.configure(scale=scale, noise=None, ridge=ridge)
-            else:  # all numbers of an age have the same prior, since they share S
+            else:  # all components of an age have the same prior, since they share S
                 part.configure(scale=scale, noise=noise / math.sqrt(ages), ridge=ridge * ages)
         self._stale = True
 
@@ -100,7 +101,7 @@ class AgedPosterior:
         return sum(part.retries for part in self.ages)
 
     def grow(self, block: int) -> None:
-        """Make room for blocks up to this one."""
+        """Allocate blocks up to this one."""
         for part in self.ages:
             part.grow(block)
 
@@ -119,7 +120,7 @@ class AgedPosterior:
         return self._variances
 
     def increments(self, block: int, x: Floats, now: float = 0.0) -> list[tuple[float, float]]:
-        """Return mean and variance of what is believed to come of features x at each age."""
+        """Return the posterior mean and variance of the reward's increment at each age, for features x."""
         self._freshen(now)
         size, found = self.dimension + self.numbers, []
         known = np.zeros((self.dimension, self.numbers))  # E[s_{b−1} | x] = xᵀ known
@@ -132,10 +133,10 @@ class AgedPosterior:
         return found
 
     def worth(self) -> Floats:
-        """Return which part of what is unknown of a reward each signal tells before it comes.
+        """Return, for each signal, the fraction of a reward's variance that the signal reveals in advance.
 
-        Given x, the variance of R is Σ_b g_bᵀΣ_b g_b, with Σ_b that of c_b given what was known before, and that of
-        signal j at age b adds g_bj²Σ_bjj.
+        Given x, the variance of R is Σ_b g_bᵀΣ_b g_b, where Σ_b is the covariance of c_b given s_{b−1}; signal j at age
+        b contributes g_bj²Σ_bjj.
         """
         self._freshen(0.0)
         k, slopes = self.numbers, self.chain.slopes
@@ -163,7 +164,8 @@ class AgedPosterior:
         return law(rows, mixed[:, 0], mixed[:, 1:] * widths, lambda: self._joined[0, :, 1:] * widths)
 
     def scores(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of the scores of actions with blocks of their own: see `Posterior`."""
+        """Return mean and standard deviation of the scores of actions that each have their own block: see
+        `Posterior`."""
         widths = self._freshen(now)
         known = blocks >= 0
         whole = bool(known.all())
@@ -179,15 +181,15 @@ class AgedPosterior:
         return mean, spread
 
     def _prior(self, now: float) -> float:
-        """Return the variance of a score of which nothing is known, for features of length 1."""
+        """Return the prior variance of a score, for features of length 1."""
         pairs = zip(self.variances(now), self.stages, strict=True)
         return self._scale**2 * sum(variance * part.stretch(now) ** 2 / part.rho for variance, part in pairs)
 
     def _freshen(self, now: float) -> Floats:
-        """Bring what is joined up to date; return νσ_b, times the root of 2ᵀ if the sums fade, d + k times each."""
+        """Update the joined matrix; return νσ_b (times √2ᵀ after T half-lives of decay), repeated d + k times each."""
         blocks = self.ages[0].sums.blocks
         if now or self._stale or self._blocks < blocks or any(part.is_late for part in self.ages):
-            anew, self._stale = self._stale, True  # unless all goes well
+            anew, self._stale = self._stale, True  # stays stale if anything below fails
             self._read(blocks, anew, now)
             self._solve(blocks, now)
             widths = [
@@ -199,7 +201,7 @@ class AgedPosterior:
         return self._widths
 
     def _read(self, blocks: int, anew: bool, now: float) -> None:
-        """Take over [θ̂ S] of blocks that have changed."""
+        """Copy [θ̂ S] of the blocks that have changed."""
         k, known = self.numbers, self._stored.shape[1]
         if blocks > known:
             room = np.zeros((len(self.stages), max(blocks, 2 * known), *self._stored.shape[2:]))
@@ -237,7 +239,7 @@ class AgedPosterior:
         before = inner.sum(axis=1) - blocks * kappa[:, None, None] * np.eye(k)
         covariances[:, :k, :k] = np.where(np.abs(before) > 1e-10 * blocks * kappa[:, None, None], before, 0.0)
         covariances[:, :k, k:] = pulled.sum(axis=1)
-        left = squares - explained + np.einsum("bnik,bnik->bk", slopes, pulled)  # what x leaves of Σ c²
+        left = squares - explained + np.einsum("bnik,bnik->bk", slopes, pulled)  # Σ c² after regressing on x
         covariances[:, range(k, 2 * k), range(k, 2 * k)] = np.maximum(left, 1e-12 * squares)
         covariances /= np.maximum(weights, 1e-300)[:, None, None]
         counts = fade * weights
@@ -245,7 +247,7 @@ class AgedPosterior:
         settled = blocks * d - kappa * np.einsum("bnij,bnij->b", root, root)
         settled *= fade * [part.sums.mean_weight for part in self.stages]
         self._estimate(counts, fade * squares[:, 0], settled)
-        own = fits + along @ (self.chain.slopes[:, None] - slopes)  # A⁻¹(M_x − G_xs Δ), of each number
+        own = fits + along @ (self.chain.slopes[:, None] - slopes)  # A⁻¹(M_x − G_xs Δ), for each component
         common = np.zeros((ages, d, k))
         if self._shrinks:
             inverse = root @ root.swapaxes(2, 3)
@@ -261,19 +263,19 @@ class AgedPosterior:
         self._joined = np.concatenate([total[:, :, None], *root], axis=2)
 
     def _estimate(self, counts: Floats, squares: Floats, settled: Floats) -> None:
-        """Estimate the variance of what each age adds to what is known."""
+        """Estimate the variance of each age's increment given the ages before."""
         reached = counts > 0.0
         usual = float(np.mean(squares[reached] / counts[reached])) if reached.any() else 0.0
         if self._given:
             self._variances = [part.noise() ** 2 for part in self.stages]
-        elif usual <= 0.0:  # nothing has come yet
+        elif usual <= 0.0:  # no rewards yet
             self._variances = [1.0 / len(counts)] * len(counts)
         else:
             rests = counts * self.chain.variances
             self._variances = [float(noise(*each, usual)) for each in zip(rests, squares, counts, settled, strict=True)]
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the sums of all ages, bit for bit, as arrays that `restore` takes."""
+        """Return the exact sums of all ages as arrays for `restore`."""
         return _named(part.state() for part in self.ages)
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -283,7 +285,7 @@ class AgedPosterior:
         self._stale = True
 
     def cached(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what is computed from the sums, for `restore_cached`."""
+        """Return what was computed from the sums, for `restore_cached`."""
         self._freshen(0.0)
         return _named(part.cached() for part in self.ages)
 

@@ -1,9 +1,9 @@
-"""Which decisions come to the end of their window, or of an age, as time passes.
+"""Which decisions reach the end of their window, or of an age, as time passes.
 
-A log knows when the window of each decision ends. With `left` seconds left of it at the end of an age, a decision has
-reached that age once due ≤ now + left; so those that reach it between two moments are found as those whose windows end
-between the same moments, `left` seconds later. Sums of floats are compared in this one way everywhere, here and in
-`ByAge.passed`, so that rounding cannot make a decision miss an age.
+The log is indexed by when the window of each decision ends (`due`). If an age ends `left` seconds before the window, a
+decision has completed that age once due ≤ now + left; so the decisions that complete it between two times are those
+whose windows end between the same times plus `left`. Floats are added and compared in this one way everywhere, here and
+in `ByAge.passed`, so that rounding cannot make a decision miss an age.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import NamedTuple, Protocol
 
 from belated.decisions._silence import ByAge, Silence
 
-#: Ages end in groups, at most so often in one window: what is learned is late by this part of the window at most.
+#: Ages are completed in groups, at most this often per window, so learning is late by at most that fraction of the
+#: window.
 TICKS = 32
 
 
 class Windows(Protocol):
-    """What is read of a log."""
+    """Read access to the windows of a log."""
 
     def due(self, model: str, after: float, upto: float, before: int | None, limit: int) -> list[tuple[float, str]]:
         """Return the windows that end in (after, upto]: see `Lookup`."""
@@ -28,12 +29,12 @@ class Windows(Protocol):
 
 
 class Ages(NamedTuple):
-    """When something is learned of the silence of a decision."""
+    """The times at which something is learned from the silence of a decision."""
 
     left: tuple[float, ...]
-    """What is left of its window each time, first to last: nothing, or at the end of each age."""
+    """Seconds left of the window at each of these times, first to last: only 0, or the value at the end of each age."""
     pause: float
-    """Seconds between two times at which ages end."""
+    """Minimum number of seconds between two times at which ages are completed."""
 
     @classmethod
     def of(cls, silence: Silence) -> Ages:
@@ -44,9 +45,9 @@ class Ages(NamedTuple):
     def ending(
         self, log: Windows, model: str, after: float, upto: float, before: int | None, limit: int
     ) -> tuple[float, list[str]]:
-        """Return the decisions of which a window or an age ends in (after, upto], one name for each end.
+        """Return the ids of decisions with a window or an age that ends in (after, upto], once for each end.
 
-        If more than about `limit` ends are found, those up to an earlier time, which is returned, too.
+        If there are more than about `limit` ends, only those up to an earlier time. The time is returned, too.
         """
         limit = max(1, limit // len(self.left))
         found = [(left, log.due(model, after + left, upto + left, before, limit)) for left in self.left]
@@ -58,19 +59,19 @@ class Ages(NamedTuple):
                 while end + left > last:  # rounding
                     end = math.nextafter(end, -math.inf)
                 reached = min(reached, end)
-        if reached <= after < upto:  # all of them at one moment, but for rounding
+        if reached <= after < upto:  # all at the same time up to rounding
             return self.ending(log, model, after, upto, before, 2**31 * len(self.left))
         return reached, [name for left, some in found for due, name in some if due <= reached + left]
 
     def next_of(self, due: float, over: float) -> float | None:
-        """Return when an age of a decision is to end next, if all ends up to `over` are over; None if none is left."""
+        """Return when the next age of a decision ends after `over`; None if none is left."""
         for left in self.left:
             if due > over + left:
                 return self._later(due - left, over)
         return None
 
     def next_end(self, log: Windows, model: str, over: float) -> float | None:
-        """Return when any window or age is to end next."""
+        """Return when the next window or age ends."""
         ends = [due - left for left in self.left if (due := log.next_due(model, over + left)) is not None]
         return self._later(min(ends), over) if ends else None
 

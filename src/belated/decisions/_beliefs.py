@@ -1,4 +1,4 @@
-"""What a model believes: how much comes of an action, and when."""
+"""What a model expects of an action: how much reward, and when."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from belated.decisions._silence import ByAge, Silence
 
 
 class Arrival(NamedTuple):
-    """What has come of an action's decisions up to each age, as a model believes of its average decision."""
+    """The posterior of the reward that an action's average decision has received up to each age."""
 
     seconds: tuple[float | None, ...]
-    """The ages that some decision has reached: one, the window or None, unless silence is `ByAge`."""
+    """The ages that some decision has completed; unless silence is `ByAge`, only one: the window, or None."""
     decisions: tuple[float, ...]
-    """How many have reached each; less, if some are partly forgotten."""
+    """Number of decisions that have completed each age, weighted by forgetting."""
     means: tuple[float, ...]
-    """What has come up to each age, on average."""
+    """Posterior means of the reward up to each age."""
     errors: tuple[float, ...]
-    """Standard deviations of these beliefs."""
+    """Posterior standard deviations."""
 
 
 def arrival(posterior: Posterior | AgedPosterior, silence: Silence, block: int, now: float = 0.0) -> Arrival:
-    """Return what is believed of a block of weights whose first feature is always 1.
+    """Return the posterior of the average decision of a block of weights whose first feature is always 1.
 
-    The average decision has the mean features of all that have reached the first age: with n = G₁₁ of them, G₁/n.
+    The average decision has the mean features of all that have completed the first age: with n = G₁₁ of them, G₁/n.
     """
     ends = silence.ends if isinstance(silence, ByAge) else (silence.seconds,)
     first = posterior.stages[0].sums.gram(block)[0, : posterior.dimension]

@@ -1,9 +1,9 @@
-"""Copies of a store into a new one: to another place, under other settings, or what is whole of a damaged one.
+"""Copying a store into a new one: elsewhere, with other settings, or the intact rows of a damaged store.
 
-The rows keep their ids, keys, times, probabilities and offered actions, so late rewards find their decisions; places
-and digests are new. What rows that were dropped had taught goes along as the base; under another encoding, or with
-other ages, it cannot. Sets of plans stay behind, since they are of places of the log: a model of sessions is planned
-again, and until then any action is as likely.
+The rows keep their ids, keys, times, probabilities and offered actions, so late rewards find their decisions; positions
+and digests are new. What was learned from dropped rows is copied as the base snapshot, unless the encoding or the ages
+change. Sets of plans are not copied, since they belong to positions of the old log: a model of sessions is planned
+again, and until then its actions are uniform.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from belated.decisions._store.sql import DECISION, EVENT, SQLStore, checked
 from belated.decisions._store.sqlite import SQLiteStore
 from belated.errors import DamagedFileError, InvalidInputError
 
-#: Rows that are written in one commit; places that are read at a time.
+#: Rows written in one commit; positions read at a time.
 _AT_ONCE, _PAGE = 1_000, 5_000
 
 
 class Copied(NamedTuple):
-    """What became of one model."""
+    """The result of copying one model."""
 
     model: str
     decisions: int
     events: int
     notes: tuple[str, ...]
-    """What was not taken over, and why."""
+    """What was not copied, and why."""
 
 
 class _Source(NamedTuple):
-    """A model as it is read from the old store."""
+    """A model as read from the old store."""
 
     settings: list[SettingsRow]
     rows: Iterable[Row]
@@ -65,10 +65,10 @@ class _Source(NamedTuple):
 
 
 def migrate(store: str, to: str, settings: Mapping[str, ModelSettings]) -> list[Copied]:
-    """Copy a store that nobody uses to a new one; the models in `settings` go on with these, whatever changed.
+    """Copy a store that is not in use to a new one; the models in `settings` continue with these, whatever changed.
 
-    Every decision is encoded again from its context. Names that are no longer declared are left out; a decision that
-    lacks what is declared now is left out itself, and counted.
+    Every decision is encoded again from its context. Names that are no longer declared are ignored; a decision that
+    lacks a name declared now is left out and counted.
     """
     old = open_store(store)
     try:
@@ -83,7 +83,7 @@ def migrate(store: str, to: str, settings: Mapping[str, ModelSettings]) -> list[
 
 
 def salvage(store: str | Path, to: str) -> list[Copied]:
-    """Copy what is whole of a damaged SQLite store to a new one; the old one is only read."""
+    """Copy the intact rows of a damaged SQLite store to a new one; the old one is only read."""
     old = _Damaged(store, read_only=True)
     try:
         return _copy(old, to, {name: _intact(old, name) for name in old.names()}, {})
@@ -94,15 +94,15 @@ def salvage(store: str | Path, to: str) -> list[Copied]:
 def _copy(
     old: SQLStore, to: str, sources: Mapping[str, _Source], settings: Mapping[str, ModelSettings]
 ) -> list[Copied]:
-    """Write models to a new store, whole or not at all."""
+    """Write models to a new store, atomically."""
     path = None if "://" in to else Path(to)
     if path is not None and path.exists():
-        raise refuse("the new store", to, "a file that is not there yet")
+        raise refuse("the new store", to, "a file that does not exist yet")
     new = open_store(to)
     try:
         assert isinstance(new, SQLStore)
         if new.models():
-            raise refuse("the new store", to, f"empty, and it has {', '.join(new.models())}")
+            raise refuse("the new store", to, f"empty, but it has {', '.join(new.models())}")
         found = []
         for name, source in sources.items():
             if source.settings:
@@ -126,7 +126,7 @@ def _copy(
 
 
 def _write(new: SQLStore, name: str, source: _Source) -> Copied:
-    """Write the settings and the rows of a model, and the base in its place."""
+    """Write the settings and the rows of a model, and the base snapshot at its position."""
     for each in source.settings:
         new.add_settings(each)
     base, waiting, dropped = source.base, list[Row](), 0
@@ -157,12 +157,12 @@ def _write(new: SQLStore, name: str, source: _Source) -> Copied:
     if waiting:
         new.append(waiting)
     if dropped and source.base is None:
-        source.notes.append("what decisions that were purged or erased had taught is not in the new store")
+        source.notes.append("what was learned from purged or erased decisions is not in the new store")
     return Copied(name, counts[DecisionRow], counts[EventRow], tuple(source.notes))
 
 
 def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
-    """Return a model of a store that is whole, encoded again if its encoding is another one."""
+    """Return a model of an intact store, encoded again if the encoding has changed."""
     rows = old.settings(name)
     known = {row.version: ModelSettings.from_table(json.loads(row.text)) for row in rows}
     fixed = known[1]
@@ -189,7 +189,7 @@ def _whole(old: SQLStore, name: str, settings: ModelSettings | None) -> _Source:
 
 
 def _with_window(rows: Iterable[Row], seconds: float | None) -> Iterator[Row]:
-    """Yield rows with other ends of their windows."""
+    """Yield rows with a different window."""
     for row in rows:
         if isinstance(row, DecisionRow) and row.active:
             row.due = None if seconds is None else row.made + seconds
@@ -199,7 +199,7 @@ def _with_window(rows: Iterable[Row], seconds: float | None) -> Iterator[Row]:
 
 
 def _with_encoding(old: ModelSettings, new: ModelSettings) -> ModelSettings:
-    """Return a version of the settings as it would have been under the encoding of others."""
+    """Return a version of the settings with the encoding of another."""
     encoding = new.encoding
     actions = {name: new.actions.get(name, encoding.declared(given, "action_")) for name, given in old.actions.items()}
     members: dict[str, Any] = {name: getattr(new, name) for name in SPARSE if name in fixed_settings(new)}
@@ -210,9 +210,9 @@ def _with_encoding(old: ModelSettings, new: ModelSettings) -> ModelSettings:
 
 
 def _encoded(rows: Iterable[Row], versions: Mapping[int, ModelSettings], notes: list[str]) -> Iterator[Row]:
-    """Yield rows with the features of another encoding, without decisions that it cannot express.
+    """Yield rows with the features of another encoding, without decisions that it cannot encode.
 
-    Of a session that has such a step nothing that comes after it is left.
+    A session is cut at its first such step.
     """
     left: dict[str, str] = {}
     steps: dict[str, int] = {}
@@ -222,7 +222,7 @@ def _encoded(rows: Iterable[Row], versions: Mapping[int, ModelSettings], notes: 
                 row.features = _features(row, versions[row.settings])
                 if row.session is not None:
                     if row.step != steps.get(row.session, 0):
-                        raise InvalidInputError(f"a step of session {row.session!r} before it is left out")
+                        raise InvalidInputError(f"an earlier step of session {row.session!r} was left out")
                     steps[row.session] = row.step + 1
             except InvalidInputError as error:
                 left[row.id] = str(error)
@@ -252,10 +252,10 @@ def _features(row: DecisionRow, settings: ModelSettings) -> bytes:
 
 
 class _Damaged(SQLiteStore):
-    """A store of which some pages, rows or digests are not what was written."""
+    """A store with damaged pages, rows or digests."""
 
     def _check_schema(self) -> None:
-        """Go on with what there is."""
+        """Accept whatever is there."""
         for (name,) in self.readable("SELECT id FROM belated"):
             self.id = name
 
@@ -266,13 +266,13 @@ class _Damaged(SQLiteStore):
             return []
 
     def names(self) -> list[str]:
-        """Return the models, as far as any row says."""
+        """Return the models that any readable row mentions."""
         tables = ("settings", "head", "snapshot")
         found = {row[0] for table in tables for row in self.readable(f"SELECT DISTINCT model FROM {table}")}
         return sorted(name for name in found if isinstance(name, str))
 
     def rows(self, name: str) -> tuple[list[Row], list[str]]:
-        """Return the rows of a model that fit the digest before them, and what is known of the others."""
+        """Return the rows of a model that match their digests, and notes about the others."""
         try:
             gaps = self.gaps(name)
         except (DamagedFileError, StoreError):
@@ -297,10 +297,10 @@ class _Damaged(SQLiteStore):
         before = gaps[-1].after if gaps else before
         notes = []
         if lost:
-            notes.append(f"{len(lost)} rows that are not as written or follow one that is lost, the first at {lost[0]}")
+            notes.append(f"{len(lost)} rows that were altered or follow a lost row, the first at {lost[0]}")
         for seq, chain in self.readable("SELECT seq, chain FROM head WHERE model = ?", (name,)):
             if chain != before:
-                notes.append(f"rows at the end of the log, which had come to place {seq}")
+                notes.append(f"rows at the end of the log, which had reached position {seq}")
         return kept, notes
 
     @staticmethod
@@ -311,13 +311,13 @@ class _Damaged(SQLiteStore):
             return None
 
     def _last(self) -> int:
-        """Return a place after which there is nothing."""
+        """Return a position after which there is nothing."""
         tables = ("head", "decision", "event")
         found = [row[0] for table in tables for row in self.readable(f"SELECT max(seq) FROM {table}")]
         return max((each for each in found if isinstance(each, int)), default=0)
 
     def _columns(self, table: str, fields: str, after: int, upto: int) -> list[tuple[Any, ...]]:
-        """Return the rows with places in (after, upto] that can be read."""
+        """Return the readable rows with positions in (after, upto]."""
         if after >= upto:
             return []
         try:
@@ -329,7 +329,7 @@ class _Damaged(SQLiteStore):
             return self._columns(table, fields, after, middle) + self._columns(table, fields, middle, upto)
 
     def versions(self, name: str) -> tuple[list[SettingsRow], list[str]]:
-        """Return the versions of a model's settings; one that is damaged is as the nearest that is not."""
+        """Return the versions of a model's settings; a damaged version is replaced by the nearest intact one."""
         good: dict[int, SettingsRow] = {}
         fields = ", ".join(SettingsRow._fields)
         found = self.readable(f"SELECT {fields}, seal FROM settings WHERE model = ? ORDER BY version", (name,))
@@ -337,14 +337,14 @@ class _Damaged(SQLiteStore):
             if seal(*values) == mark:
                 good[values[1]] = SettingsRow._make(values)
         if not good:
-            return [], ["its settings, without which nothing can be made of its log"]
+            return [], ["its settings, without which its log is useless"]
         count = max(*good, len(found))
         whole = [good[min(good, key=lambda each: abs(each - k))]._replace(version=k) for k in range(1, count + 1)]
         notes = [f"version {k} of its settings" for k in range(1, count + 1) if k not in good]
         return whole, notes
 
     def snapshot(self, name: str, settings: list[SettingsRow], *, base: bool) -> SnapshotRow | None:
-        """Return the latest snapshot that is what was written, or only the `base`."""
+        """Return the latest intact snapshot, or only the `base`."""
         try:
             found = self.snapshots(name)
         except StoreError:
@@ -360,7 +360,7 @@ class _Damaged(SQLiteStore):
         return None
 
     def all_forgotten(self, model: str) -> tuple[float, list[bytes]]:
-        """Return what can be read of it."""
+        """Return the readable part of what was forgotten."""
         try:
             return super().all_forgotten(model)
         except (DamagedFileError, StoreError):
@@ -368,7 +368,7 @@ class _Damaged(SQLiteStore):
 
 
 def _behind_gaps(rows: Iterable[Row]) -> set[str]:
-    """Return the ids of steps of which an earlier one of the same session is missing."""
+    """Return the ids of steps that come after a missing step of the same session."""
     steps: dict[str, int] = {}
     behind = set()
     for row in rows:
@@ -381,23 +381,23 @@ def _behind_gaps(rows: Iterable[Row]) -> set[str]:
 
 
 def _intact(old: _Damaged, name: str) -> _Source:
-    """Return what is whole of a model; if rows are lost, with the latest snapshot, since that has what they taught."""
+    """Return the intact part of a model; if rows are lost, with the latest snapshot, which includes their effect."""
     settings, notes = old.versions(name)
     rows, lost = old.rows(name)
     behind = _behind_gaps(rows)
     if behind:
-        lost.append(f"{len(behind)} steps of sessions that have lost an earlier one")
+        lost.append(f"{len(behind)} steps of sessions after a lost step")
     rows = [row for row in rows if row.id not in behind]
     decisions = {row.id for row in rows if isinstance(row, DecisionRow)}
     sessions = {row.session for row in rows if isinstance(row, DecisionRow)}
     kept = [row for row in rows if not row.id or row.id in decisions or session_of(row.id) in sessions]
     if len(kept) < len(rows):
-        lost.append(f"{len(rows) - len(kept)} events of decisions that are lost")
+        lost.append(f"{len(rows) - len(kept)} events of lost decisions")
     notes += lost
     dropped = any(isinstance(row, EventRow) and row.kind == DROP for row in kept)
     of_sessions = bool(settings) and "horizon" in json.loads(settings[0].text)
-    wanted = dropped or (bool(lost) and not of_sessions)  # what sessions taught stands in their rows
+    wanted = dropped or (bool(lost) and not of_sessions)  # sessions are learned from their rows
     base = old.snapshot(name, settings, base=of_sessions) if settings and wanted else None
     if base is not None and lost:
-        notes.append(f"not lost: what was learned up to place {base.seq}, which a snapshot has")
+        notes.append(f"not lost: what was learned up to position {base.seq}, which is in a snapshot")
     return _Source(settings, kept, base, notes)

@@ -1,13 +1,13 @@
 """The core of decisions: two functions on the state of a model.
 
     rows, answers = step(state, operations, now, ids)    what to append to the log, and what to answer; changes nothing
-    state = apply(state, row)                            brings one row in; nothing else changes a state
+    state = apply(state, row)                            applies one row; nothing else changes a state
 
-A state is a function of a prefix of the log. A live model, a restart, the check of a state against its log, a process
-that follows what others write and the replay of a log under other settings all go through these two, so they agree to
-the last bit. What a state does not hold in memory it reads through `Lookup`, as of its own place in the log; what was
-read or computed is cached, which changes no result. The draws are a function of the state; new ids come from `ids`.
-Stores, threads and HTTP stand around this module, never in it.
+A state is a function of a log prefix. A live model, a restart, the verification of a state against its log, a process
+that follows the writes of others and the replay of a log under other settings all use these two functions, so they
+agree to the last bit. Whatever a state does not hold in memory it reads through `Lookup`, as of its own position in the
+log; what was read or computed is cached, which changes no result. The draws are a function of the state; new ids come
+from `ids`. Stores, threads and HTTP are outside this module.
 """
 
 from __future__ import annotations
@@ -92,64 +92,64 @@ from belated.types import Floats
 if TYPE_CHECKING:
     from belated.decisions._plans import StepState
 
-#: How many windows one step ends, about; how many histories are kept in memory.
+#: Roughly how many windows one step closes; how many histories are kept in memory.
 WINDOWS, CACHED = 1_000, 10_000
-#: How many rewards may be parked, and how many of one decision.
+#: Maximum number of parked rewards, in total and per decision.
 MOST_PARKED, MOST_OF_ONE = 10_000, 100
-#: Seconds of the log for which a parked reward takes one of these places; they are counted by spans of so many seconds.
+#: Seconds of log time for which a parked reward counts towards that maximum, and the resolution of that count.
 PARKED_FOR, SPAN = 3600.0, 360.0
-#: Rewards that are rows of the log, whether or not they count.
+#: Kinds of rewards that are rows of the log, whether or not they count.
 _STORED = (Status.ACCEPTED, Status.LATE, Status.PARKED)
-#: How many numbers the features of one ranking may have: they are kept with the decision.
+#: Maximum number of feature values in one ranking, since they are stored with the decision.
 MOST_RANKED = 2**20
 
 
 class Lookup(Protocol):
-    """What the core reads of a log. Every `Store` is one."""
+    """Read access to a log, as the core needs it. Every `Store` provides it."""
 
     shared: bool
-    """Whether other processes may write to the log, too. Places are then still given in the order of commits."""
+    """Whether other processes may write to the log, too. Positions still follow the order of commits."""
 
     def decision(self, id: str, before: int | None = None) -> DecisionRow | None:  # noqa: A002
-        """Return the decision with this id, if it is in the log (before place `before`)."""
+        """Return the decision with this id, if it is in the log (before position `before`)."""
 
     def keyed(self, model: str, key: str) -> DecisionRow | None:
-        """Return the decision that was made with this key."""
+        """Return the decision with this idempotency key."""
 
     def steps(self, model: str, session: str, before: int | None = None) -> tuple[DecisionRow, ...]:
-        """Return the steps of a session (before place `before`), in order."""
+        """Return the steps of a session (before position `before`), in order."""
 
     def plan(self, model: str, place: int) -> PlanRow | None:
-        """Return the set of plans that was made from so many places; raise DamagedFileError if it is damaged."""
+        """Return the set of plans made from the first `place` rows; raise DamagedFileError if it is damaged."""
 
     def events(self, id: str, before: int | None = None) -> tuple[EventRow, ...]:  # noqa: A002
-        """Return the events under this id (before place `before`), in the order of the log."""
+        """Return the events with this id (before position `before`), in log order."""
 
     def due(self, model: str, after: float, upto: float, before: int | None, limit: int) -> list[tuple[float, str]]:
-        """Return the windows that end in (after, upto] of rows before place `before`: end and id, soonest first.
+        """Return the windows that end in (after, upto], of rows before position `before`: end and id, earliest first.
 
-        At most `limit` and those that end at the same moment as the last of them.
+        At most `limit` windows, plus those that end at the same moment as the last of them.
         """
 
     def next_due(self, model: str, after: float) -> float | None:
         """Return when the next window after `after` ends."""
 
     def forgotten(self, model: str, id: str) -> bool:  # noqa: A002
-        """Whether an unknown id is of a decision that was made, but is no longer kept."""
+        """Whether an unknown id belonged to a decision that is no longer stored."""
 
     def log(self, model: str, after: int = 0, upto: int | None = None) -> Iterator[Row]:
-        """Yield the model's rows with places in (after, upto], in order."""
+        """Yield the model's rows with positions in (after, upto], in order."""
 
     def settings(self, model: str) -> list[SettingsRow]:
-        """Return all versions of a model's settings, oldest first; empty if there is no such model."""
+        """Return all versions of a model's settings, oldest first; empty if the model does not exist."""
 
 
 class Offer(NamedTuple):
-    """The actions of one request, as the posterior sees them, and what the log keeps of the request."""
+    """The encoded actions of one request, and what the log stores of the request."""
 
     names: tuple[str, ...]
     features: Floats | SparseOffer
-    """Shape (actions, d); (1, d) if every action has weights of its own. Sparse if d is large."""
+    """Shape (actions, d); (1, d) if every action has its own weights. Sparse if d is large."""
     context: str
     """JSON."""
     actions: str
@@ -157,11 +157,11 @@ class Offer(NamedTuple):
 
 
 class Requests(Protocol):
-    """How the requests of a model are written: as JSON with named actions, or as tables of features."""
+    """The form of a model's requests: JSON with named actions, or arrays of features."""
 
     dimension: int
     own_weights: bool
-    """Whether each action has a block of weights of its own."""
+    """Whether each action has its own block of weights."""
 
     def encode(self, given: Decide, settings: ModelSettings) -> Offer:
         """Return the features of the actions on offer; raise InvalidInputError unless the request fits the settings."""
@@ -170,11 +170,11 @@ class Requests(Protocol):
         """Canonical bytes of the request, for idempotency."""
 
     def may_appear(self, id: str, now: float) -> bool:  # noqa: A002
-        """Whether an id that is unknown now may be of a decision that will still appear."""
+        """Whether a decision with this id, unknown now, may still be stored later."""
 
 
 class Tracked:
-    """A decision in memory: its row, its events, its tally and when it was made, in half-lives."""
+    """A decision in memory: its row, its events, its tally and its time in half-lives."""
 
     __slots__ = ("decision", "events", "tally", "time")
 
@@ -183,13 +183,13 @@ class Tracked:
 
 
 class Forgotten(NamedTuple):
-    """Decisions that are dropped from the log, with where they stood; what they taught stays."""
+    """Decisions that are dropped from the log, with their positions; what was learned from them stays."""
 
     decisions: Sequence[tuple[str, DecisionState]]
 
 
 class State:
-    """What a model knows after the first `seq` places of its log. Only `apply` changes it."""
+    """What a model knows after the first `seq` rows of its log. Only `apply` changes it."""
 
     def __init__(self, model: str, requests: Requests, versions: Mapping[int, ModelSettings], lookup: Lookup) -> None:
         self.model, self.requests, self.lookup = model, requests, lookup
@@ -197,47 +197,47 @@ class State:
         self.settings_version = max(versions)
         self.settings = versions[self.settings_version]
         self.ages = Ages.of(self.settings.silence)
-        """The same in all versions of the settings."""
+        """Fixed for the life of a model: the same in all versions of the settings."""
         self.sparse = self.settings.is_sparse(requests.dimension)
         self.posterior = self.new_posterior()
         self.sampler = Sampler(model, self.settings.seed, shared=lookup.shared)
         self.blocks: dict[str, int] = {}
-        """The block of weights of each action, if each has its own."""
+        """The index of each action's block of weights, if each action has its own."""
         self.seq = 0
         self.chain = b""
-        """Of the row at that place."""
+        """Chain digest of the row at position `seq`."""
         self.made = 0
         """The number of the latest decision."""
         self.version = 0
         """How often the posterior has changed."""
         self.over = 0.0
-        """Windows and ages with an end up to this are over."""
+        """Windows and ages that end at or before this time are closed."""
         self.next_due: float | None = None
         """When the next window or age ends."""
         self.latest = 0.0
-        """The time of the latest row: the log's time never runs backwards."""
+        """Time of the latest row; the log's time never runs backwards."""
         self.learned = 0
-        """How many decisions count with a reward."""
+        """Number of decisions that were learned with a reward."""
         self.parked = 0
-        """Events whose decision is not known yet."""
+        """Number of events whose decision is not known yet."""
         self.lapsed = 0
-        """Events whose decision has not appeared in time: they no longer keep others from being parked."""
+        """Number of parked events whose decision has not appeared in time; they no longer count towards the limit."""
         self.parking: dict[int, int] = {}
-        """How many of the parked ones came in which span of the log's time, oldest first."""
+        """Number of parked events by interval of log time, oldest first."""
         self.counts = dict.fromkeys(DecisionState, 0)
         self.rows = self.activations = self.ended = 0
-        """Rows, activations and ends of windows and ages since this object was made."""
+        """Numbers of rows, activations, and closed windows and ages since this object was created."""
         self.rewarded = 0.0
-        """When the latest reward came, since this object was made."""
+        """Time of the latest reward since this object was created."""
         self.cache: dict[str, Tracked] = {}
         self.sessions = None if self.settings.sessions is None else Sessions()
         self._limit()
 
     def _limit(self) -> None:
-        """Compute what a request may ask for; see `_settings`."""
+        """Compute the limits on a request; see `_settings`."""
         dimension, own_weights = self.requests.dimension, self.requests.own_weights
         if self.sparse:
-            self.most_actions, self.most_blocks = 0, 2**31  # each request is checked, by its features
+            self.most_actions, self.most_blocks = 0, 2**31  # checked for each request, by its features
             return
         self.most_actions = most_actions(
             dimension, self.settings.draws, own_weights=own_weights, ages=self.settings.ages * self.settings.factors
@@ -245,23 +245,23 @@ class State:
         self.most_blocks = most_blocks(dimension + self.settings.numbers, self.settings.outputs)
 
     def configure(self, version: int, settings: ModelSettings) -> None:
-        """Go on with another version of the settings."""
+        """Switch to another version of the settings."""
         self.settings, self.settings_version = settings, version
         self.posterior.configure(scale=settings.scale, noise=check_noise(settings.noise), ridge=settings.ridge)
         self._limit()
 
     @property
     def size(self) -> int:
-        """About how many bytes a snapshot takes, if that is much."""
+        """Approximate size of a snapshot in bytes; 0 if it is small."""
         return self.posterior.size if isinstance(self.posterior, SparsePosterior) else 0
 
     def waiting(self, now: float) -> int:
-        """Return how many rewards are parked at a time, not counting those that will have lapsed by then."""
+        """Return how many rewards are parked at time `now`, without those that have lapsed by then."""
         oldest = _span(now - PARKED_FOR)
         return sum(count for span, count in self.parking.items() if span >= oldest)
 
     def new_posterior(self) -> Posterior | AgedPosterior | SparsePosterior:
-        """Return a posterior without a row."""
+        """Return the prior: a posterior without data."""
         settings, requests = self.settings, self.requests
         scale, noise, ridge = settings.scale, check_noise(settings.noise), settings.ridge
         if self.sparse:
@@ -271,22 +271,22 @@ class State:
         d, blocks, ages = requests.dimension, 0 if requests.own_weights else 1, len(self.ages.left)
         if settings.likelihood == REVENUE:
             return RevenuePosterior(d, scale=scale, ridge=ridge, blocks=blocks)
-        if ages == 1 or settings.sessions is not None:  # sessions are learned elsewhere, see `_planner`
+        if ages == 1 or settings.sessions is not None:  # the planner learns sessions, see `_planner`
             return Posterior(d, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
         signals = len(settings.signals)
         return AgedPosterior(ages, d, signals=signals, scale=scale, noise=noise, ridge=ridge, blocks=blocks)
 
     def look_ahead(self) -> None:
-        """Find out when the next window or age ends."""
+        """Look up when the next window or age ends."""
         self.next_due = self.ages.next_end(self.lookup, self.model, self.over)
 
     def time(self, made: float, number: int) -> float:
-        """Return a moment in half-lives; 0 if nothing is forgotten."""
+        """Return a time in half-lives; 0 without forgetting."""
         forgetting = self.settings.forgetting
         return 0.0 if forgetting is None else forgetting.time(made, number)
 
     def settings_of(self, version: int) -> ModelSettings:
-        """Return a version of the settings; one that another process has added is read first."""
+        """Return a version of the settings, read from the store if another process has added it."""
         if version not in self.versions:
             for row in self.lookup.settings(self.model):
                 if row.version not in self.versions:
@@ -294,7 +294,7 @@ class State:
         return self.versions[version]
 
     def find(self, id: str) -> Tracked | None:  # noqa: A002
-        """Return a decision of this model as of this place in the log."""
+        """Return a decision of this model as of this position in the log."""
         tracked = self.cache.get(id)
         if tracked is None:
             row = self.lookup.decision(id, self.seq + 1)
@@ -307,14 +307,14 @@ class State:
         return tracked
 
     def find_all(self, id: str) -> list[Tracked]:  # noqa: A002
-        """Return a decision, or all steps of a session, as of this place in the log."""
+        """Return a decision, or all steps of a session, as of this position in the log."""
         name = session_of(id) if self.sessions is not None else ""
         session = _sessions.find(self, name) if name else None
         found = [self.find(each) for each in ((id,) if session is None else session.ids)]
         return [each for each in found if each is not None]
 
     def next_end(self) -> float | None:
-        """Return when the next window ends, or the next session by standing idle."""
+        """Return when the next window ends or the next session becomes idle."""
         sessions = self.sessions
         if sessions is None or self.settings.sessions is None or not sessions.open:
             return self.next_due
@@ -322,7 +322,7 @@ class State:
         return idle if self.next_due is None else min(idle, self.next_due)
 
     def keep(self, row: DecisionRow, events: tuple[EventRow, ...], found: Tally | None) -> Tracked:
-        """Hold a decision in memory, in the place of the one that has been there longest."""
+        """Cache a decision, evicting the one that was cached first."""
         cache = self.cache
         if len(cache) >= CACHED:
             del cache[next(iter(cache))]
@@ -332,9 +332,9 @@ class State:
 
 
 def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
-    """Bring in the next row of the log, in place, and return the state.
+    """Apply the next row of the log in place, and return the state.
 
-    New settings and decisions that were dropped have no place in the log, and may come at any time.
+    New settings and dropped decisions have no position in the log and may be applied at any time.
     """
     if isinstance(row, DecisionRow):
         _apply_decision(state, row)
@@ -364,7 +364,7 @@ def apply(state: State, row: Row | SettingsRow | Forgotten) -> State:
         _lapse(state)
     if state.sessions is not None and state.sessions.news:
         state.sessions.told, state.sessions.news = row.seq, False
-    state.seq, state.chain = row.seq, row.chain  # from now on lookups see it
+    state.seq, state.chain = row.seq, row.chain  # from here on lookups include the row
     state.rows += 1
     return state
 
@@ -376,7 +376,7 @@ def _apply_settings(state: State, row: SettingsRow) -> None:
 
 
 def _apply_decision(state: State, row: DecisionRow) -> None:
-    if row.settings > state.settings_version:  # another process has changed them
+    if row.settings > state.settings_version:  # another process has changed the settings
         for newer in state.lookup.settings(state.model):
             if newer.version > state.settings_version:
                 _apply_settings(state, newer)
@@ -395,7 +395,7 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
         _unpark(state, event)
     if row.session is not None:
         early = _attach(state, row, early)
-    if row.active and not early and (row.due is None or row.due > state.over + state.ages.left[0]):  # nearly always
+    if row.active and not early and (row.due is None or row.due > state.over + state.ages.left[0]):  # the usual case
         state.keep(row, early, IN_FLIGHT)
         state.counts[DecisionState.IN_FLIGHT] += 1
     else:
@@ -403,7 +403,7 @@ def _apply_decision(state: State, row: DecisionRow) -> None:
 
 
 def _attach(state: State, row: DecisionRow, own: tuple[EventRow, ...]) -> tuple[EventRow, ...]:
-    """Bring a step into its session, and return its history; rewards of the session leave the step before it."""
+    """Add a step to its session and return the step's history; the session's rewards move here from the step before."""
     assert row.session is not None
     known = _sessions.find(state, row.session) if row.step else None
     before = None if known is None or not known.events else state.find(known.ids[-1])
@@ -416,7 +416,7 @@ def _attach(state: State, row: DecisionRow, own: tuple[EventRow, ...]) -> tuple[
 
 
 def _relate(state: State, session: Session, tracked: Tracked) -> None:
-    """Count a step again, with what is now known of its session."""
+    """Tally a step again, with what is now known about its session."""
     name = tracked.decision.id
     own = tuple(each for each in tracked.events if each.id == name)
     tracked.events = _sessions.history(own, session, last=name == session.ids[-1])
@@ -458,7 +458,7 @@ def _apply_event(state: State, row: EventRow) -> None:
 
 
 def _date(state: State, tracked: Tracked) -> None:
-    """Let a decision weigh what it should if a clock that was ahead had stamped it."""
+    """Correct the forgetting weight of a decision that was stamped by a clock that was ahead."""
     row, found, before = tracked.decision, tracked.tally, tracked.time
     tracked.time = state.time(made_of(row, tracked.events), row.number)
     if tracked.time != before and found is not None and found.parts:
@@ -504,7 +504,7 @@ def _unpark(state: State, event: EventRow) -> None:
 
 
 def _lapse(state: State) -> None:
-    """Let what has been parked for long take no more places; it is still attached if its decision appears."""
+    """Stop counting events parked for too long towards the limit; they are still attached if their decision appears."""
     oldest = _span(state.latest - PARKED_FOR)
     for span in [each for each in state.parking if each < oldest]:
         count = state.parking.pop(span)
@@ -513,7 +513,7 @@ def _lapse(state: State) -> None:
 
 
 def _apply_clock(state: State, row: EventRow) -> None:
-    """Set the log's time back: windows that only a clock that was ahead has ended are open again."""
+    """Set the log's time back: windows that were closed only because a clock was ahead are reopened."""
     now = state.latest = row.received
     state.rewarded = min(state.rewarded, now)
     if state.over > now:
@@ -524,13 +524,13 @@ def _apply_clock(state: State, row: EventRow) -> None:
             _move(state, tracked)
     if state.sessions is not None:
         _sessions.settle_back(state.sessions, now)
-    if state.posterior.epoch > state.time(now, state.made):  # what was learned has faded, as it should not have
+    if state.posterior.epoch > state.time(now, state.made):  # what was learned has been forgotten too early
         _learn_again(state, row.seq)
     state.look_ahead()
 
 
 def _learn_again(state: State, before: int) -> None:
-    """Compute the posterior from the rows before a place; what was dropped from the log cannot be learned again."""
+    """Recompute the posterior from the rows before position `before`; dropped rows cannot be learned again."""
     again, learned = state.new_posterior(), 0
     again.grow(len(state.blocks) - 1)
     for row in state.lookup.log(state.model, 0, before):
@@ -551,7 +551,7 @@ def _expect(state: State, due: float) -> None:
 
 
 def _move(state: State, tracked: Tracked) -> None:
-    """Change the posterior by the difference between what a decision counted for and what it counts for now."""
+    """Update the posterior by the difference between a decision's previous and current tally."""
     row, before = tracked.decision, tracked.tally
     after = tracked.tally = tally(row, tracked.events, state.settings_of(row.settings), state.over)
     if before is None or before.state is not after.state:
@@ -575,7 +575,7 @@ def _move(state: State, tracked: Tracked) -> None:
         for age, (chosen, part) in enumerate(_lessons(state, row, before)):
             ages[age].unlearn(*chosen, part, time)
         old = ()
-    known = len(old) if new[: len(old)] == old else 0  # nearly always it has only grown older
+    known = len(old) if new[: len(old)] == old else 0  # usually only an age was added
     for age, (chosen, part) in enumerate(_lessons(state, row, after, known), known):
         if age >= len(old):
             ages[age].learn(*chosen, part, time)
@@ -587,7 +587,7 @@ def _move(state: State, tracked: Tracked) -> None:
 
 
 def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> Iterable[tuple[tuple[int, Any], float]]:
-    """Return what is learned of a decision, from the part `first` on: block, features and what came."""
+    """Return the rows to learn from a decision, from age `first` on: block, features, and increment of the reward."""
     if not found.before:
         return zip(repeat(_chosen(state, row, found.slot)), found.parts[first:], strict=False)
     outputs, lessons = len(found.before[0]), []
@@ -599,10 +599,10 @@ def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> It
 
 
 def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tally) -> None:
-    """Count what a step comes to; it is learned elsewhere, see `_planner`."""
+    """Count a step by its tally; it is the planner that learns it, see `_planner`."""
     old, parts = (None, ()) if before is None else (before.learned, before.parts)
     if before is not None and after.state is DecisionState.IN_FLIGHT and before.state is not after.state:
-        state.activations += 1  # it is again: the rewards of its session count at another step now
+        state.activations += 1  # in flight again: the rewards of its session now count at another step
     state.learned += (after.learned is not None) - (old is not None)
     if state.sessions is not None and (old != after.learned or parts != after.parts):
         state.sessions.news = True
@@ -611,7 +611,7 @@ def _move_step(state: State, row: DecisionRow, before: Tally | None, after: Tall
 
 
 def _chosen(state: State, row: DecisionRow, slot: int, known: tuple[float, ...] = ()) -> tuple[int, Any]:
-    """Return the block and the features of an action of the ranking, with what had come of it behind them."""
+    """Return the block and the features of an action of the ranking, followed by what had been observed before."""
     if state.sparse:
         salt = salt_of(row.ranking[slot]) if state.requests.own_weights else 0
         return 0, SparseRow(digest(row.id), row.number, salt, *unpacked(row.features, slot))
@@ -625,16 +625,16 @@ def _chosen(state: State, row: DecisionRow, slot: int, known: tuple[float, ...] 
 def step(
     state: State, operations: Sequence[Operation], now: float, ids: Callable[[float], str], windows: int = WINDOWS
 ) -> tuple[list[Row], list[Answer]]:
-    """Return the rows to append to the log, and one answer for each operation, to be given once they are stored.
+    """Return the rows to append to the log, and one answer for each operation, to be sent once the rows are stored.
 
-    First the windows that are due end, about `windows` of them. Operations see one another (a key or an event that
-    comes twice counts once), but all decisions are drawn from the posterior of `state`. `ids` returns a new id for a
-    decision made at a time.
+    Windows that are due are closed first, about `windows` of them. Operations see each other (a repeated key or event
+    counts once), but all decisions are drawn from the posterior of `state`. `ids` returns a new id for a decision made
+    at the given time.
     """
     now = moment(state, now)
     try:
         return _step(_Batch(state, now), operations, ids, windows)
-    except PosteriorError as error:  # then no decision is made, and all else is as usual
+    except PosteriorError as error:  # no decisions are made; all other operations work as usual
         return _step(_Batch(state, now, error), operations, ids, windows)
 
 
@@ -669,24 +669,24 @@ def _step(
 
 
 def moment(state: State, now: float) -> float:
-    """Return the time of the next rows: that of the clock, or of the log if the clock is a little behind it.
+    """Return the time of the next rows: the clock's, or the log's if the clock is a little behind it.
 
-    The log's time never runs backwards. So if it is far ahead of the clock, no window would end until the clock has
-    caught up: that is an error, as it is a clock that was wrong.
+    The log's time never runs backwards. If it were far ahead of the clock, no window would close until the clock had
+    caught up; a clock must have been wrong, so this raises an error.
     """
     ahead = state.latest - now
     if ahead > STEP:
         raise ClockError(
-            f"the log of {state.model!r} is {duration(ahead)} ahead of the clock: set the clock right or, if it is, "
+            f"the log of {state.model!r} is {duration(ahead)} ahead of the clock: correct the clock, or if it is right "
             "run `belated decisions repair-clock`"
         )
     return max(now, state.latest)
 
 
 def repair(state: State, now: float) -> list[Row]:
-    """Return the rows that set the log's time back to `now`, after a clock was ahead; none if it was not.
+    """Return the rows that set the log's time back to `now` after a clock was ahead; none if no clock was.
 
-    What that clock has stamped counts as made now, and has its whole window from now on.
+    Decisions stamped by that clock count as made now, with a full window from now on.
     """
     if state.latest <= now and state.over <= now:
         return []
@@ -713,16 +713,16 @@ def preview(state: State, given: Decide, now: float) -> Floats:
         raise answer
     assert isinstance(answer, Decided)
     if answer.row.probabilities is None:
-        raise refuse("draws", state.settings.draws, "more than 1, or floor positive, if probabilities are wanted")
+        raise refuse("draws", state.settings.draws, "more than 1 (or a positive floor) to know probabilities")
     return np.frombuffer(answer.row.probabilities)
 
 
-#: A decision that is to be drawn: its row, the request and the actions on offer.
+#: A decision to be drawn: its row, the request and the actions on offer.
 _Draft = tuple[DecisionRow, Decide, Offer]
 
 
 def _draw(state: State, drafts: Sequence[_Draft], now: float) -> None:
-    """Draw decisions; if actions have weights of their own, those of the same actions and time together."""
+    """Draw decisions; if each action has its own weights, draw those with the same actions and time together."""
     sampler, posterior, settings = state.sampler, state.posterior, state.settings
     if isinstance(posterior, SparsePosterior):
         for row, given, offer in drafts:
@@ -751,7 +751,7 @@ def _draw(state: State, drafts: Sequence[_Draft], now: float) -> None:
 
 
 def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_weights: bool = False) -> None:
-    """Complete the row of a decision with what was drawn."""
+    """Complete a decision's row with its ranking and probabilities."""
     (order, probabilities), names, features = drawn, offer.names, offer.features
     if probabilities is not None:
         row.probabilities = probabilities.tobytes()
@@ -771,23 +771,23 @@ def _fill(row: DecisionRow, given: Decide, offer: Offer, drawn: Drawn, *, own_we
 
 
 class _Batch:
-    """The rows of one step, and the histories they add to."""
+    """The rows of one call of `step`, and the histories as they will be after those rows."""
 
     __slots__ = ("drafts", "histories", "keys", "made", "now", "ranked", "rows", "state", "steps", "undecided")
 
     def __init__(self, state: State, now: float, undecided: PosteriorError | None = None) -> None:
         self.state, self.now, self.undecided = state, now, undecided
         self.made = self.ranked = 0
-        """How many decisions it makes, and how many actions they choose."""
+        """Number of decisions in this batch, and of the actions that they choose."""
         self.steps = Steps(state)
         self.rows: list[Row] = []
         self.drafts: list[_Draft] = []
         self.keys: dict[str, DecisionRow] = {}
         self.histories: dict[str, tuple[DecisionRow | None, tuple[EventRow, ...]]] = {}
-        """As they will be once the rows are applied."""
+        """Decision and events by id, as they will be once the rows are applied."""
 
     def decide(self, given: Decide, ids: Callable[[float], str]) -> Decided | BelatedError:
-        """Add the row of a decision, which is drawn later, together with the others."""
+        """Add a decision's row; its actions are drawn later, together with the others."""
         state, now, key, name, digest = self.state, self.now, given.key, given.id, None
         early: tuple[EventRow, ...] = ()
         try:
@@ -797,7 +797,7 @@ class _Batch:
                 known = self.keys.get(key) or state.lookup.keyed(state.model, key)
                 if known is not None:
                     if known.digest != digest:
-                        raise ConflictError(f"key {key!r} already has a decision, made for another request")
+                        raise ConflictError(f"key {key!r} already belongs to a decision for a different request")
                     return Decided(known, True)
             if self.undecided is not None:
                 raise self.undecided
@@ -812,12 +812,12 @@ class _Batch:
             if name is not None:
                 seen = self.histories.get(name)
                 if (state.lookup.decision(name) if seen is None else seen[0]) is not None:
-                    raise ConflictError(f"there already is a decision with the id {name!r}")
+                    raise ConflictError(f"a decision with the id {name!r} already exists")
                 if seen is not None or state.parked or state.lapsed:
                     early = state.lookup.events(name) if seen is None else seen[1]
         except BelatedError as error:
             return error
-        ranking = offer.names[: given.size]  # until it is drawn, one of the same length
+        ranking = offer.names[: given.size]  # placeholder of the same length until it is drawn
         if given.chosen is not None:
             ranking = (given.chosen,) if isinstance(given.chosen, str) else tuple(given.chosen)
         window = state.settings.silence.seconds if session is None else None
@@ -835,22 +835,22 @@ class _Batch:
             self.rows += self.steps.take(*session, row, given, offer, now)
         if key is not None:
             self.keys[key] = row
-        if name is not None:  # nobody knows a new id yet
+        if name is not None:  # a generated id cannot have parked events
             self.histories[name] = row, early
         return Decided(row, False)
 
     def _session(self, given: Decide, offer: Offer) -> tuple[Session, StepState] | None:
-        """Return the session that a decision is a step of, and its state; raise an error if it cannot be."""
+        """Return the session that a decision is a step of, and the step's state; None for a model without sessions."""
         if self.state.sessions is None:
             if given.session is None:
                 return None
-            raise refuse("session", given.session, "left out: only a model with a horizon has sessions")
+            raise refuse("session", given.session, "left out: only models with a horizon have sessions")
         if given.session is None:
-            raise refuse("session", None, f"given: {self.state.model!r} has a horizon, so a decision is a step of one")
+            raise refuse("session", None, f"given: {self.state.model!r} has a horizon, so decisions are steps")
         return self.steps.check(given, offer)
 
     def _check_size(self, given: Decide, offer: Offer, blocks: int) -> None:
-        """Raise InvalidInputError if the decision would take too much time or memory, beside so many blocks."""
+        """Raise InvalidInputError if the decision would take too much time or memory with this number of `blocks`."""
         state = self.state
         d, own_weights, settings = state.requests.dimension, state.requests.own_weights, state.settings
         if isinstance(offer.features, SparseOffer):
@@ -863,7 +863,7 @@ class _Batch:
             ages = settings.ages * settings.factors
             check_work(len(offer.names), d, settings.draws, own_weights=own_weights, ages=ages)
         if given.size * d > MOST_RANKED:
-            raise refuse("size", given.size, f"at most {MOST_RANKED // d}, with {d} features of each action")
+            raise refuse("size", given.size, f"at most {MOST_RANKED // d} with {d} features per action")
         if own_weights and state.sessions is None and blocks + given.size > state.most_blocks:
             new = sum(name not in state.blocks for name in offer.names)
             check_blocks(blocks + min(new, given.size), d + state.settings.numbers, state.settings.outputs)
@@ -877,7 +877,7 @@ class _Batch:
         return self.report(as_reward, SIGNAL)
 
     def report(self, given: Reward, kind: str) -> Outcome:
-        """Add a reward, or a signal as if it were one."""
+        """Add a reward or a signal; both are handled alike."""
         try:
             given = _check_reward(given)
         except InvalidInputError as error:
@@ -898,7 +898,7 @@ class _Batch:
         status, detail, version = judge(decision, events, given, self.now, settings, kind)
         if status is Status.PARKED and (len(events) >= MOST_OF_ONE or not self._may_park()):
             full = f"{MOST_OF_ONE} rewards of it are" if len(events) >= MOST_OF_ONE else f"{MOST_PARKED} rewards are"
-            return Outcome(Status.UNKNOWN, given.id, f"there is no such decision yet, and {full} parked already")
+            return Outcome(Status.UNKNOWN, given.id, f"there is no such decision yet, and {full} already parked")
         if status in _STORED:
             row = EventRow(
                 0, self.state.model, given.id, kind, given.event, version, given.reward, given.slot, self.now,
@@ -910,17 +910,17 @@ class _Batch:
         return Outcome(status, given.id, detail, None if decision is None else aggregate(events, settings))
 
     def _of_step(self, decision: DecisionRow, events: tuple[EventRow, ...]) -> tuple[EventRow, ...]:
-        """Return the events of a step by which a reward of its own is judged."""
+        """Return the events of a step that decide the status of a reward for it."""
         assert decision.session is not None
         session = self.steps.find(decision.session)
         own = tuple(each for each in events if each.id == decision.id)
         return own if session is None else _sessions.history(own, session, last=False)
 
     def _session_reward(self, given: Reward, name: str) -> Outcome:
-        """Report a reward of a session: it counts at its last step."""
+        """Add a reward of a whole session, which counts at its last step."""
         state = self.state
         if state.sessions is None:
-            return Outcome(Status.INVALID, name, f"session must be left out: {state.model!r} has none")
+            return Outcome(Status.INVALID, name, f"session must be left out: {state.model!r} has no sessions")
         id, session = session_id(state.model, name), self.steps.find(name)  # noqa: A001
         events = session.events if session is not None else self.histories.get(id, (None, ()))[1]
         if session is None and not events:
@@ -933,7 +933,7 @@ class _Batch:
         if status is Status.PARKED:
             detail = "there is no such session yet"
             if len(events) >= MOST_OF_ONE or not self._may_park():
-                return Outcome(Status.UNKNOWN, name, f"{detail}, and too many rewards are parked already")
+                return Outcome(Status.UNKNOWN, name, f"{detail}, and too many rewards are already parked")
         if status in _STORED:
             row = EventRow(
                 0, state.model, id, REWARD, given.event, version, given.reward, None, self.now, given.observed,
@@ -948,7 +948,6 @@ class _Batch:
         return Outcome(status, name, detail, None if last is None else aggregate(events, settings))
 
     def end(self, given: End) -> Outcome:
-        """End a session."""
         try:
             name = check_text("session", given.session)
             session = self._known(name)
@@ -961,23 +960,23 @@ class _Batch:
         if session.discarded:
             status, detail = Status.CONFLICT, "the session was cancelled"
         elif known is None or (known.version & FULL and (given.terminal or context)):
-            # if its last step has ended it, it is known now where that has led to
+            # the last step has ended it; this adds the state that it led to
             self.rows.append(self.steps.close(session, int(given.terminal), self.now, context, known))
         else:
             same = bool(known.version % 2) == given.terminal or known.version >= FULL
-            how = "as terminal" if known.version % 2 else "by standing idle" if known.version & IDLE else "as cut"
+            how = "as terminal" if known.version % 2 else "by being idle" if known.version & IDLE else "as cut"
             status = Status.DUPLICATE if same else Status.CONFLICT
-            detail = f"the session has ended {how} already"
+            detail = f"the session has already ended {how}"
         now = self.steps.find(name)
         assert now is not None
         return Outcome(status, name, detail, session=_sessions.standing(now))
 
     def discard(self, given: Cancel) -> Outcome:
-        """Take a whole session back."""
+        """Cancel a whole session."""
         try:
             name = check_text("session", given.session)
             if given.id:
-                raise refuse("id", given.id, "left out if a session is cancelled")
+                raise refuse("id", given.id, "left out when a session is cancelled")
         except InvalidInputError as error:
             return Outcome(Status.INVALID, str(given.session)[:LONGEST], str(error))
         session = self._known(name)
@@ -1041,7 +1040,7 @@ class _Batch:
         return state.requests.may_appear(id, self.now)
 
     def _may_park(self) -> bool:
-        """Whether another reward may be parked; those that were parked long ago no longer count."""
+        """Whether another reward may be parked; lapsed ones do not count."""
         state, more = self.state, len(self.rows)
         return state.parked + more < MOST_PARKED or state.waiting(self.now) + more < MOST_PARKED
 
@@ -1054,19 +1053,19 @@ class _Batch:
 
 
 def _check_decide(given: Decide, names: tuple[str, ...], now: float) -> float:
-    """Return when a decision is made; raise InvalidInputError unless the options of the request are valid."""
+    """Return the time of a decision; raise InvalidInputError unless the options of the request are valid."""
     plain = given.id is None and given.chosen is None and given.made is None and given.probability is None
     if plain and given.size.__class__ is int and 1 <= given.size <= len(names) and given.active is True:
-        return now  # nearly always
+        return now  # the usual case
     flag("active", given.active)
     if given.chosen is not None:
         chosen = given.chosen if isinstance(given.chosen, list | tuple) else [given.chosen]
         if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(names):
-            raise refuse("chosen", given.chosen, "one of the actions on offer, or a ranking of some")
+            raise refuse("chosen", given.chosen, "one of the actions on offer, or a ranking of several")
     integer("size", given.size, at_least=1, at_most=1 if given.chosen is not None else len(names))
     if given.probability is not None:
         if given.chosen is None:
-            raise refuse("probability", given.probability, "left out, unless the choice is the caller's")
+            raise refuse("probability", given.probability, "left out unless chosen is given")
         real("probability", given.probability, above=0.0, at_most=1.0)
     if given.id is not None:
         check_text("id", given.id)
@@ -1074,15 +1073,15 @@ def _check_decide(given: Decide, names: tuple[str, ...], now: float) -> float:
 
 
 def _check_reward(given: Reward) -> Reward:
-    """Return the reward with its numbers as Python's own; raise InvalidInputError unless all values are valid."""
+    """Return the reward with built-in Python numbers; raise InvalidInputError unless all values are valid."""
     if given.session is None:
         check_text("id", given.id)
     else:
         check_text("session", given.session)
         if given.id:
-            raise refuse("id", given.id, "left out if the reward is for a session")
+            raise refuse("id", given.id, "left out when the reward is for a session")
         if given.slot is not None:
-            raise refuse("slot", given.slot, "left out if the reward is for a session")
+            raise refuse("slot", given.slot, "left out when the reward is for a session")
     if given.event != "":
         check_text("event", given.event)
     elif _is_plain(given):
@@ -1091,7 +1090,7 @@ def _check_reward(given: Reward) -> Reward:
     value = real("reward", given.reward, at_least=-LARGEST, at_most=LARGEST)
     version = integer("version", given.version, at_least=0, at_most=2**53)
     if flag("correction", given.correction) and version:
-        raise refuse("correction", True, "left out if a version is given")
+        raise refuse("correction", True, "left out when a version is given")
     if observed is not None:
         observed = real("observed", observed, at_least=0.0, at_most=LARGEST)
     if slot is not None:

@@ -1,12 +1,12 @@
 """From JSON to features: a declared, versioned encoding of contexts and actions.
 
-The terms of a context are a constant, its numbers, one term for each category and one for each tag; an action has its
-own. With `weights="per action"` every action has a block of weights for the context's terms. With `weights="shared"`
-there is one block for the products of the context's and the action's terms. Numbers have places of their own, in the
-order of their declaration; the values of categories and tags are not known beforehand, so their terms are hashed, by
-BLAKE2, into `hashed` places, with a sign: the same on every machine and for ever. A product has a hash of both hashes.
+The terms of a context are a constant, its numbers, and one term for each category and each tag; an action has its own
+terms. With `weights="per action"` every action has a block of weights for the context's terms. With `weights="shared"`
+there is one block for the products of the context's and the action's terms. Numbers have fixed indices, in the order of
+their declaration; the values of categories and tags are not known in advance, so their terms are hashed by BLAKE2 into
+`hashed` buckets, with a sign, identically on every machine. The hash of a product combines both hashes.
 
-Rows of at most `DENSE` places are arrays of that length, and longer ones lists of the places that are not zero.
+Feature vectors of up to `DENSE` entries are dense arrays; longer ones are sparse.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from belated.decisions._operations import LARGEST
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
-#: Of the way features are computed, stored with the settings. It changes if the same JSON would give other features.
+#: Version of the encoding, stored with the settings. It changes if the same JSON would give different features.
 VERSION = 1
 
 PER_ACTION, SHARED = "per action", "shared"
-#: How long a feature vector may be; up to which length it is dense, and draws are exact: their time grows with d²; and
-#: how long it may be where only dense ones can be learned, in sessions and by age.
+#: Maximum length of a feature vector; maximum length for dense vectors and exact draws, whose time grows with d²; and
+#: maximum length where only dense vectors can be learned, in sessions and by age.
 MOST_PLACES, DENSE, MOST_DENSE = 2**20, 256, 1024
-#: How long a name, a category or a tag may be, and how many tags a list may have.
+#: Maximum length of a name, category or tag, and maximum number of tags in a list.
 LONGEST, MOST_TAGS = 256, 1024
 
-#: A term: the name to hash and its value; its place instead, if it has one of its own.
+#: A term: its name, which is hashed, or its fixed index; and its value.
 _Term = tuple[str, float]
-#: The values of terms, those of numbers first, and the hashes of their names; how many numbers there are.
+#: The values of terms, numbers first; the hashes of their names; and how many of them are numbers.
 _Described = tuple[list[float], list[int], int]
-#: How many products the terms of a request may have: a few tenths of a second.
+#: Maximum number of products of terms per request, which take a few tenths of a second.
 MOST_PRODUCTS = 2**22
-#: How many descriptions of actions are kept.
+#: Number of actions whose terms are cached.
 _KNOWN = 10_000
-#: The hash of the constant: a product with it has the hash of the other term.
+#: The hash of the constant, which leaves the hash of the other term unchanged in a product.
 _ONE = 0
 
 
 class SparseRows(NamedTuple):
-    """The features of actions that are not zero: those of action a are `begins[a]:ends[a]`, each place once."""
+    """The nonzero features of actions: those of action a are `begins[a]:ends[a]`, each index once."""
 
     begins: Ints
     ends: Ints
@@ -61,7 +61,7 @@ class SparseRows(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """What a context and an action may say, and where it goes in a feature vector.
+    """The declared names of contexts and actions, and their positions in a feature vector.
 
     >>> Encoding(features=("x", "y")).matrix({"x": 0.5, "y": 2}, {"a": {}, "b": {}}).tolist()
     [[1.0, 0.5, 2.0]]
@@ -80,7 +80,7 @@ class Encoding:
     weights: str = PER_ACTION
     """`"per action"`, or `"shared"`."""
     hashed: int = 0
-    """Places for the terms of categories and tags, and for their products."""
+    """Number of hash buckets for the terms of categories and tags, and for their products."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -97,7 +97,7 @@ class Encoding:
             raise refuse("weights", self.weights, '"per action", since the actions have no features')
         lists = self.categories + self.tags + self.action_categories + self.action_tags
         if bool(lists) != bool(self.hashed):
-            wanted = f"positive, for the values of {', '.join(lists)}" if lists else "0, as there is nothing to hash"
+            wanted = f"positive, for the values of {', '.join(lists)}" if lists else "0, since there is nothing to hash"
             raise refuse("hashed", self.hashed, wanted)
         if self.dimension > MOST_PLACES:
             raise refuse("the length of a feature vector", self.dimension, f"at most {MOST_PLACES}")
@@ -111,7 +111,7 @@ class Encoding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each place of a feature vector stands for.
+        """The name of each entry of a feature vector.
 
         >>> Encoding(features=("x",), action_features=("u",), weights="shared").names
         ('1', 'u', 'x', 'x × u')
@@ -123,14 +123,14 @@ class Encoding:
         return (*names, *(f"hashed {place}" for place in range(self.hashed)))
 
     def declared(self, given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-        """Return what is declared of the names of a context or, with the prefix "action_", of an action."""
+        """Return the declared names among those of a context or, with the prefix "action_", of an action."""
         names = [each for kind in ("features", "categories", "tags") for each in getattr(self, prefix + kind)]
         return {name: value for name, value in given.items() if name in names}
 
     def matrix(self, context: Any, actions: Mapping[str, Mapping[str, Any]]) -> Floats:
-        """Return the feature vector of each action in this context, one row each; undeclared names are rejected.
+        """Return the feature vector of each action in this context, one per row; undeclared names are rejected.
 
-        With weights per action all have the same features: then it is a single row.
+        With weights per action all actions have the same features, and there is a single row.
         """
         if not self.hashed and self.weights == PER_ACTION:
             self._check_bare(actions)
@@ -143,7 +143,7 @@ class Encoding:
         return dense
 
     def rows(self, context: Any, actions: Mapping[str, Mapping[str, Any]]) -> SparseRows:
-        """Return what `matrix` does, without the zeros."""
+        """Return what `matrix` does, in sparse form."""
         numbers, terms = read_terms("context", context, self.features, self.categories, self.tags)
         given = _described(self.features, numbers, terms)
         if self.weights == PER_ACTION:
@@ -152,11 +152,11 @@ class Encoding:
         return _products(given, [self._describe(name, each) for name, each in actions.items()], self.hashed)
 
     def _describe(self, name: str, given: Mapping[str, Any]) -> _Described:
-        """Return the terms of an action; those that come again and again are found again."""
+        """Return the terms of an action, cached."""
         try:
             key = (*given.items(), *map(type, given.values()))  # 1 and True are equal
             found = self._known.get(key)
-        except (AttributeError, TypeError):  # it has lists, or is no object at all
+        except (AttributeError, TypeError):  # has lists, or is not an object
             key, found = None, None
         if found is None:
             kinds = self.action_features, self.action_categories, self.action_tags
@@ -169,7 +169,7 @@ class Encoding:
 
     @cached_property
     def _known(self) -> dict[tuple[Any, ...], _Described]:
-        """The terms of actions that have come before."""
+        """Cache of the terms of actions."""
         return {}
 
     def _check_bare(self, actions: Mapping[str, Mapping[str, Any]]) -> None:
@@ -194,7 +194,7 @@ class Encoding:
 
 
 def check_names(name: str, value: Any) -> tuple[str, ...]:
-    """Return names as a tuple; raise InvalidInputError unless they are different strings of valid length."""
+    """Return names as a tuple; raise InvalidInputError unless they are distinct strings of valid length."""
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         raise refuse(name, value, "a list of names")
     names = tuple(check_text(f"each of {name}", each) for each in value)
@@ -204,10 +204,10 @@ def check_names(name: str, value: Any) -> tuple[str, ...]:
 
 
 def check_text(name: str, value: Any) -> str:
-    """Return `value`; raise InvalidInputError unless it is a string of valid length that is safe to show anywhere.
+    """Return `value`; raise InvalidInputError unless it is a string of valid length that is safe to display.
 
-    What would break a line of a log, drive a terminal or let text run backwards is refused, as is what UTF-8 cannot
-    hold.
+    Rejects line breaks and other control characters, bidirectional overrides, and surrogates, which UTF-8 cannot
+    encode.
 
     >>> check_text("key", "two\\nlines")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -219,21 +219,21 @@ def check_text(name: str, value: Any) -> str:
     return str(value)
 
 
-#: Control characters, those that turn the direction of writing, and halves of characters.
+#: Control characters, bidirectional overrides, and surrogates.
 _UNSAFE = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 
 
 def read_terms(
     label: str, given: Any, numbers: tuple[str, ...], categories: tuple[str, ...], tags: tuple[str, ...]
 ) -> tuple[list[float], list[_Term]]:
-    """Return a constant 1 with the numbers, and the terms of the categories and tags."""
+    """Return a constant 1 followed by the numbers, and the terms of the categories and tags."""
     if not isinstance(given, Mapping):
         raise refuse(label, given, "an object of names and values")
     values = [1.0]
     for name in numbers:
         value: Any = given.get(name)
         kind = value.__class__
-        if (kind is float or kind is int) and -LARGEST <= value <= LARGEST:  # nearly always
+        if (kind is float or kind is int) and -LARGEST <= value <= LARGEST:  # the usual case
             values.append(float(value))
         else:
             values.append(real(f"{name} of {label}", value, at_least=-LARGEST, at_most=LARGEST))
@@ -266,7 +266,7 @@ def _described(names: tuple[str, ...], numbers: list[float], terms: list[_Term])
 
 
 def _products(context: _Described, actions: list[_Described], hashed: int) -> SparseRows:
-    """Return the products of a context's terms and those of each action, equal places added up."""
+    """Return the products of a context's terms with those of each action, summed where indices coincide."""
     values, hashes, exact = context
     sizes = [len(each) for each, _, _ in actions]
     starts = np.zeros(len(actions) + 1, np.int64)
@@ -290,9 +290,9 @@ def multiply(
     values: Floats, hashes: npt.NDArray[np.uint64], exact: int, others: Floats, other_hashes: npt.NDArray[np.uint64],
     exact_others: int, hashed: int, rows: SparseRows,
 ) -> None:  # fmt: skip
-    """Fill `rows`, whose begins and ends are those of the actions' terms in `others` and become those of the products.
+    """Fill `rows` with products; its begins and ends delimit the actions' terms in `others` and are overwritten.
 
-    A product of two numbers has a place of its own, any other the place and the sign of its hash.
+    A product of two numbers has a fixed index, any other the bucket and sign of its hash.
     """
     most = 0
     for action in range(rows.begins.size):
@@ -300,7 +300,7 @@ def multiply(
     size = 2
     while size < 2 * most * values.size:
         size *= 2
-    table, mask = np.zeros(size, np.int32), np.uint64(size - 1)  # from a place to where it is, and one more
+    table, mask = np.zeros(size, np.int32), np.uint64(size - 1)  # from an index to its entry in `rows`, plus one
     used = 0
     for action in range(rows.begins.size):
         first, last, begin = rows.begins[action], rows.ends[action], used

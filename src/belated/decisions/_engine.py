@@ -1,8 +1,8 @@
 """A store, a clock and a lock around the core of decisions.
 
-Nothing changes before the rows of a batch are stored, and an answer is given only after that. If the store fails,
-nothing has happened. If anything fails after that, the answer is true all the same, and the state is computed again
-from the log before anybody sees it.
+The rows of a batch are stored before the state changes, and the caller is answered only after that. If the store fails,
+nothing has changed. If something fails after the commit, the answer still holds, and the state is rebuilt from the log
+before it is used again.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from belated.decisions._store.base import DroppedError, Store
 from belated.decisions._store.chain import Head
 from belated.errors import BelatedError, DamagedFileError, UnknownNameError
 
-#: Places of the log between two snapshots; places that are searched at a time; how often a batch is prepared again
-#: because another process was faster.
+#: Log positions between two snapshots; log positions searched at a time; how often a batch is retried after a
+#: conflicting write by another process.
 SNAPSHOT_EVERY, SEARCHED, ATTEMPTS = 10_000, 10_000, 5
-#: A snapshot of a large state is taken more rarely: it may write so many bytes for each place of the log.
+#: Large states are snapshotted less often: at most this many bytes are written per row of the log.
 SNAPSHOT_BYTES = 500
 
 _log = logging.getLogger(__name__)
 
 
 class Batch(NamedTuple):
-    """Operations whose answers are known and whose rows are not stored yet. Nothing has changed."""
+    """Operations with their answers and the rows that are to be stored; the state has not changed yet."""
 
     owner: Engine
     rows: list[Row]
@@ -66,21 +66,21 @@ class Engine:
         self._clock = clock_of(store) if clock is None else clock
         self._new_state = new_state
         self.whole = True
-        """Whether the log, with its snapshots, has all that was learned."""
+        """Whether the log and its snapshots contain everything that was learned."""
         self.doubt = ""
-        """Why the state must be computed again before it is used; empty if it need not."""
+        """Why the state must be rebuilt before it is used; empty if it is up to date."""
         self.rebuilt = 0
-        """How often it was."""
-        self._unsure = False  # whether rows may have been stored although the store has failed
+        """How often the state has been rebuilt."""
+        self._unsure = False  # whether rows may have been stored although the store reported an error
         self._state = self._restored()
         self.counts = dict.fromkeys(Status, 0)
-        """How many events ended as what, since the process started."""
+        """Number of events by status, since the process started."""
         self._saved = self.state.seq
-        self._passed = (0, 0)  # up to this place nothing is in flight, unless there were more activations
+        self._passed = (0, 0)  # a position before which nothing is in flight, unless there were more activations
 
     @property
     def state(self) -> State:
-        """The state after the log; computed again from it if an error came between the two."""
+        """The state after the whole log; rebuilt first if an error has left it in doubt."""
         if self.doubt:
             with self.lock:
                 if self.doubt:
@@ -90,50 +90,50 @@ class Engine:
     def _rebuild(self) -> None:
         try:
             if not self.whole:
-                raise StateError("what was forgotten is not in the log: go on from what was saved before")
+                raise StateError("forgotten rows are not in the log: restore the model from a saved one")
             self._state = self._restored()
         except Exception as error:
-            raise StateError(f"the state of {self.name!r} must be computed again ({self.doubt}): {error}") from error
+            raise StateError(f"the state of {self.name!r} must be rebuilt ({self.doubt}): {error}") from error
         self._saved, self._passed, self._unsure = min(self._saved, self._state.seq), (0, 0), False
-        _log.warning("the state of %s was computed again from its log: %s", self.name, self.doubt)
+        _log.warning("rebuilt the state of %s from its log: %s", self.name, self.doubt)
         self.doubt, self.rebuilt = "", self.rebuilt + 1
 
     def _restored(self) -> State:
-        """Return the state after the whole log, from the latest snapshot that is intact and a state of this log."""
+        """Return the state after the whole log, starting from the latest intact snapshot that belongs to this log."""
         state = self._new_state()
         for row in self.store.snapshots(self.name):
             try:
                 if row.seq and self.store.chain(self.name, row.seq) != row.chain:
-                    raise DamagedFileError(f"the snapshot at place {row.seq} of {self.name!r} is of another log")
+                    raise DamagedFileError(f"the snapshot of {self.name!r} at position {row.seq} is from another log")
                 restore(state, row)
                 break
             except DamagedFileError as error:
                 if row.base:
                     raise
-                _log.warning("%s; going back to an earlier one", error)
+                _log.warning("%s; trying an earlier snapshot", error)
                 state = self._new_state()
         if state.sessions is not None:
-            state.sessions.memory = None  # that is for the planner
+            state.sessions.memory = None  # only the planner needs it
         return self._fold(state, self.store.log(self.name, state.seq, chain=state.chain))
 
     def _fold(self, state: State, rows: Iterable[Row]) -> State:
         for row in rows:
             if isinstance(row, EventRow) and row.kind == DROP:
                 raise DamagedFileError(
-                    f"the base of {self.name!r} is missing: rows before place {row.seq} were dropped, and what they "
-                    "taught was kept in a snapshot that is gone or damaged"
+                    f"the base snapshot of {self.name!r} is missing or damaged, and rows before position {row.seq} "
+                    "were dropped: only that snapshot has what was learned from them"
                 )
             try:
                 apply(state, row)
             except (AssertionError, LookupError, TypeError, ValueError) as error:
                 raise DamagedFileError(
-                    f"the row at place {row.seq} of {self.name!r} does not fit those before it ({error}): "
-                    "`belated decisions verify` says what is damaged"
+                    f"the row at position {row.seq} of {self.name!r} contradicts earlier rows ({error}): "
+                    "`belated decisions verify` shows what is damaged"
                 ) from error
         return state
 
     def now(self) -> float:
-        """Return the time: that of the clock, or of the log if the clock is behind it or cannot be right."""
+        """Return the clock's time, or the log's latest time if the clock is behind it or implausible."""
         try:
             return max(self._clock(), self.state.latest)
         except ClockError:
@@ -149,7 +149,7 @@ class Engine:
         return step(self.state, operations, self._clock(), new_id, windows)
 
     def finish(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
-        """Apply the rows of a batch, now that they are stored; no error makes them unstored, so none is raised."""
+        """Apply the stored rows of a batch. Never raises: the rows are durable whatever fails here."""
         for answer in answers:
             if isinstance(answer, Outcome):
                 self.counts[answer.status] += 1
@@ -160,13 +160,13 @@ class Engine:
                 self._learn(rows)
             new = self._state.seq - self._saved
             if new >= SNAPSHOT_EVERY and new >= self._state.size // SNAPSHOT_BYTES:
-                self._saved = self._state.seq  # even if it fails: the log is safe, and a restart only takes longer
+                self._saved = self._state.seq  # even if the snapshot fails: a restart then only takes longer
                 self.snapshot()
         except Exception:
-            _log.exception("%s has stored what it could not learn at once, or no snapshot of it", self.name)
+            _log.exception("%s: rows are stored, but applying them or taking a snapshot failed", self.name)
 
     def _learn(self, rows: Iterable[Row]) -> None:
-        """Apply rows of the log; a state that was left halfway, by whatever error, is not used again."""
+        """Apply rows of the log; after any error the half-updated state is marked for rebuilding."""
         state = self.state
         for row in rows:
             try:
@@ -176,28 +176,28 @@ class Engine:
                 raise
 
     def _undropped(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield rows of the log; raise DroppedError where rows were dropped: what they taught is in the base alone."""
+        """Yield rows of the log; raise DroppedError at dropped rows, whose effect is in the base snapshot only."""
         for row in rows:
             if isinstance(row, EventRow) and row.kind == DROP:
                 raise DroppedError(f"rows of {self.name!r} were dropped")
             yield row
 
     def catch_up(self) -> int:
-        """Apply what other processes have stored, and return how many rows that were.
+        """Apply the rows that other processes have stored, and return their number.
 
-        Raises `StoreError` if the log is no longer the one that was learned from.
+        Raises `StoreError` if the log is no longer the one that this state was computed from.
         """
         with self.lock:
             state, before = self.state, self.state.rows
             try:
                 self._learn(self._undropped(self.store.log(self.name, state.seq, chain=state.chain)))
-            except DroppedError:  # what they taught is as another process has left it
+            except DroppedError:  # take over the state that the other process has left
                 self._go_on_with(self._restored())
             self._unsure = False
             return self.state.rows - before
 
     def _go_on_with(self, state: State) -> None:
-        """Take another state of the same log, and go on counting."""
+        """Replace the state by another one of the same log, and keep the counters."""
         for name in ("rows", "activations", "ended"):
             setattr(state, name, getattr(state, name) + getattr(self.state, name))
         state.rewarded = max(state.rewarded, self.state.rewarded)
@@ -206,7 +206,7 @@ class Engine:
     def answer(
         self, operations: Sequence[Operation], *, all_or_none: bool = False, windows: int = WINDOWS
     ) -> list[Answer]:
-        """Do `operations` in one commit; with `all_or_none` raise the first error of a decision, and do nothing."""
+        """Run `operations` in one commit; with `all_or_none`, raise the first error of a decision and store nothing."""
         with self.lock:
             attempt = 1
             while True:
@@ -218,15 +218,15 @@ class Engine:
                 try:
                     commit(self.store, [batch])
                     return batch.answers
-                except ConflictError:  # another process was faster with the same key or event: see what it says
+                except ConflictError:  # another process has stored the same key or event first: catch up and retry
                     if not self.store.shared or attempt == ATTEMPTS:
                         raise
                     attempt += 1
 
     def repair_clock(self) -> int:
-        """Set the log's time back to that of the clock, after a clock was ahead; return how many rows that takes.
+        """Set the log's time back to the clock's, after a clock that was ahead; return the number of rows appended.
 
-        What was stamped later than now counts as made now, and windows that end later than now are open again.
+        Rows stamped later than now count as made now, and windows that end later than now are reopened.
         """
         with self.lock:
             if self.store.shared:
@@ -236,9 +236,10 @@ class Engine:
             return len(rows)
 
     def tick(self, limit: int = WINDOWS) -> int:
-        """End the windows that are due, at most about `limit`, and return how many did; end idle sessions, too.
+        """Close the windows that are due (about `limit` at most) and idle sessions; return the number of windows
+        closed.
 
-        Call it when traffic stops.
+        Needed only while there is no other traffic, which does the same.
         """
         integer("limit", limit, at_least=1)
         with self.lock:
@@ -251,21 +252,22 @@ class Engine:
             return max(0, self.state.ended - before)
 
     def snapshot(self) -> int:
-        """Store the state, so that a restart need not read the whole log; return the place in the log."""
+        """Store a snapshot, so that a restart need not replay the whole log; return its position."""
         with self.lock:
             self.store.save_snapshot(take(self.state, self.now()))
             self._saved = self.state.seq
             return self._saved
 
     def memory(self, dropped: Collection[str]) -> Arrays | None:
-        """Return what was learned beside the state, without the sessions in `dropped`; None if nothing is."""
+        """Return what a planner has learned outside the state, without the sessions in `dropped`; None without
+        planner."""
         return None
 
     def drop(self, ids: Sequence[str], *, keep_learned: bool, before: float | None = None) -> None:
-        """Drop decisions with their events; what they taught stays, or is taken back exactly.
+        """Drop decisions with their events; what was learned from them stays, or is removed exactly.
 
-        Nothing changes unless the store has done so: another state is made, which then takes the place of this one. Of
-        a session all steps must be dropped.
+        The new state is computed beside the current one and replaces it only after the store has dropped the rows. The
+        steps of a session must be dropped together.
         """
         with self.lock:
             for attempt in range(1, ATTEMPTS + 1):
@@ -298,7 +300,7 @@ class Engine:
                 names = [name for name, _ in gone] + [session_id(self.name, name) for name in sessions]
                 try:
                     self.store.drop(names, row, Head(state.seq, state.chain), base, before)
-                except ConflictError:  # another process has written meanwhile
+                except ConflictError:  # another process has written in the meantime
                     if attempt == ATTEMPTS:
                         raise
                     continue
@@ -307,16 +309,17 @@ class Engine:
                 return
 
     def verify(self) -> list[str]:
-        """Return what is wrong: empty if the database is whole, every row is as written, and the state is the log's.
+        """Return a list of problems: empty if the database is intact, no row was altered, and the state matches the
+        log.
 
-        The state is computed again from the beginning of the log, or from its base, and compared with this one and with
-        the snapshots on the way.
+        The state is recomputed from the beginning of the log, or from its base snapshot, and compared with the live
+        state and with every snapshot on the way.
         """
         with self.lock:
             return self.store.check(self.name) or self.recompute()
 
     def recompute(self) -> list[str]:
-        """Compute the state again from the log and return how it differs from this one: empty if it does not."""
+        """Recompute the state from the log and return how the live state differs from it; empty if it does not."""
         found: list[str] = []
         with self.lock:
             again = self._new_state()
@@ -328,14 +331,14 @@ class Engine:
                 for row in snapshots:
                     if again.seq < row.seq <= self.state.seq:
                         self._fold(again, self.store.log(self.name, again.seq, row.seq, chain=again.chain))
-                        found += [f"snapshot at place {row.seq}: {each}" for each in self._unlike(row, again)]
+                        found += [f"snapshot at position {row.seq}: {each}" for each in self._unlike(row, again)]
                 self._fold(again, self.store.log(self.name, again.seq, self.state.seq, chain=again.chain))
             except (DamagedFileError, StoreError) as error:
                 return [*found, str(error)]
             return found + differences(self.state, again)
 
     def _unlike(self, row: SnapshotRow, state: State) -> list[str]:
-        """Return in what a snapshot differs from the state at its place."""
+        """Return how a snapshot differs from the state at its position."""
         kept = self._new_state()
         try:
             restore(kept, row)
@@ -344,9 +347,10 @@ class Engine:
         return differences(kept, state)
 
     def lookup(self, id: str) -> Entry:  # noqa: A002
-        """Return all that is known of a decision; an error says whether it was forgotten or never existed."""
+        """Return everything that is known about a decision; the error says whether it was forgotten or never
+        existed."""
         with self.lock:
-            if self.store.shared or self._unsure:  # what was acknowledged may not be applied yet
+            if self.store.shared or self._unsure:  # acknowledged rows may not have been applied yet
                 self.catch_up()
             tracked = self.state.find(check_text("id", id))
             if tracked is None:
@@ -355,7 +359,7 @@ class Engine:
             return entry(tracked.decision, tracked.events, tracked.tally)
 
     def lookup_session(self, session: str) -> SessionEntry:
-        """Return all that is known of a session; an error says whether it was forgotten or never existed."""
+        """Return everything that is known about a session; the error says whether it was forgotten or never existed."""
         with self.lock:
             if self.store.shared or self._unsure:
                 self.catch_up()
@@ -363,9 +367,9 @@ class Engine:
             found = None if state.sessions is None else find_session(state, check_text("session", session))
             if found is None:
                 if self.store.forgotten(self.name, session_id(self.name, session)):
-                    raise ForgottenError(f"session must be one that is kept, got {session!r}, which was forgotten")
+                    raise ForgottenError(f"session must still be stored, got {session!r}, which was forgotten")
                 raise UnknownNameError(
-                    f"session must be the name of a session of {self.name!r}, got {session!r}, which never was"
+                    f"session must be the name of a session of {self.name!r}, got {session!r}, which never existed"
                 )
             steps = []
             for tracked in state.find_all(session_id(self.name, session)):
@@ -374,10 +378,10 @@ class Engine:
             return session_entry(found, tuple(steps))
 
     def publish(self, plan: PlanRow, ended: int, members: Members | None = None) -> bool:
-        """Let sessions that open from now on draw from a set of plans; False if another process has published it.
+        """Publish a set of plans, from which new sessions draw; return False if another process has published it.
 
-        `ended` is how many sessions had ended in the rows that it was made from; `members` is the set as it was read
-        from its row, if it was, so that nobody has to wait until it is.
+        `ended` is the number of sessions that had ended in the rows that the set was made from. `members` is the set as
+        decoded from its row; if given, the next session need not decode it.
         """
         with self.lock:
             if self.store.shared or self._unsure:
@@ -391,7 +395,7 @@ class Engine:
                 self.store.publish(plan, row, sessions.used())
             except ConflictError:
                 return False
-            except BaseException:  # it may have come after the row was stored
+            except BaseException:  # the row may have been stored before the error
                 self._unsure = True
                 raise
             self.finish([row], [])
@@ -400,11 +404,12 @@ class Engine:
             return True
 
     def oldest_id(self) -> str | None:
-        """Return the id of the oldest decision in flight; a long log is searched in parts, so others need not wait."""
+        """Return the id of the oldest decision in flight; a long log is searched in parts, so as not to hold the
+        lock."""
         while True:
             with self.lock:
                 state = self.state
-                if self._passed[1] != state.activations:  # an older one may be in flight now
+                if self._passed[1] != state.activations:  # an older decision may be in flight now
                     self._passed = (0, state.activations)
                 first = self._passed[0]
                 last = min(first + SEARCHED, state.seq)
@@ -414,7 +419,7 @@ class Engine:
                     if tracked is None or tracked.tally is None or tracked.tally.state is DecisionState.IN_FLIGHT:
                         self._passed = (found[0] - 1, state.activations)
                         return found[1]
-                    last = found[0]  # a reward of its session counts there
+                    last = found[0]  # rewards of its session count at the last step
                 self._passed = (last, state.activations)
                 if last == state.seq:
                     return None
@@ -422,17 +427,17 @@ class Engine:
     def absent(self, id: str) -> UnknownNameError:  # noqa: A002
         """Return the error for an unknown id: forgotten, or never made."""
         if self.store.forgotten(self.name, id):
-            return ForgottenError(f"id must be of a decision that is kept, got {id!r}, which was forgotten")
-        return UnknownNameError(f"id must be of a decision that was made, got {id!r}, which never was")
+            return ForgottenError(f"id must be that of a stored decision, got {id!r}, which was forgotten")
+        return UnknownNameError(f"id must be that of a decision, got {id!r}, which never existed")
 
 
 def clock_of(store: Store) -> CheckedClock:
-    """Return the clock that a store goes by: the database's if other machines may write to it, or this machine's."""
+    """Return the clock for a store: the database's if other machines may write to it, otherwise this machine's."""
     return CheckedClock(store.time, far=store.shared)
 
 
 def commit(store: Store, batches: Sequence[Batch]) -> None:
-    """Store the rows of all `batches` in one commit, and then let each model learn its own."""
+    """Store the rows of all `batches` in one commit, then apply them to their models."""
     rows = batches[0].rows if len(batches) == 1 else [row for batch in batches for row in batch.rows]
     try:
         if rows:
@@ -441,7 +446,7 @@ def commit(store: Store, batches: Sequence[Batch]) -> None:
             batch.owner.finish(batch.rows, batch.answers)
     except ConflictError:
         raise
-    except BaseException:  # it may have come after the rows were stored
+    except BaseException:  # the rows may have been stored before the error
         for batch in batches:
             batch.owner._unsure = True
         raise

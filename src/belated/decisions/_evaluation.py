@@ -1,26 +1,26 @@
-"""Off-policy evaluation: what another policy would have earned on the decisions of a log.
+"""Off-policy evaluation: what a target policy would have earned on the decisions of a log.
 
-With the logged action a of probability p, its reward r, and the other policy's probabilities π, three estimates of its
-mean reward:
+With the logged action a, its propensity p and its reward r, and the target policy's probabilities π, there are three
+estimates of the target policy's mean reward:
 
-    IPS     mean of w r,  w = π(a)/p                     unbiased if every action of π can occur in the log
-    SNIPS   Σ w r / Σ w                                  a little biased, often of much smaller variance
-    DR      mean of Σ_b π(b) q̂(b) + w (r − q̂(a))         unbiased as IPS, and of small variance if q̂ is good
+    IPS     mean of w r,  w = π(a)/p                     unbiased if the log could take every action of π SNIPS   Σ w r
+    / Σ w                                  slightly biased, often with a much smaller variance DR      mean of Σ_b π(b)
+    q̂(b) + w (r − q̂(a))         unbiased like IPS, with a small variance if q̂ is good
 
-q̂ is a ridge regression of the rewards on the features, fitted to earlier decisions only: what came later was chosen by
-what was learned from this decision's reward, and a fit that knows it would favour it.
+q̂ is a ridge regression of the rewards on the features, fitted to earlier decisions only: later actions were chosen by
+a model that had learned this decision's reward, so fitting to them would bias the estimate.
 
-**An interval is given only where it covers.** A rare action has a large weight, and a log in which it happens not to
-occur shows nothing of it, neither in the estimate nor in its standard error. But the log has the probability of every
-action of every decision, so the distribution of the weights is known without having seen them, and with it how many
-decisions carry the estimate (`carrying`). If they are fewer than 100, or if so few rewards differ from the rest that 20
-would outweigh them, there is no interval, and the reason is given. See docs/math/off-policy.md.
+**An interval is given only where it has its nominal coverage.** A rare action has a large importance weight. If it
+happens not to occur in the log, neither the estimate nor its standard error shows it. But the log has the propensity of
+every action of every decision, so the distribution of the weights is known in advance, and with it how many decisions
+carry the estimate (`carrying`). If they are fewer than 100, or if fewer than about 20 rewards determine the estimate
+because the rest are equal, there is no interval, and the reason is given. See docs/math/off-policy.md.
 
-Decisions whose rewards may still come are left out together with all others as young as they are: among those, quick
-rewards would be over-represented. A log that is learned by age has more: each estimate is a sum over the ages, and that
-of an age is of all decisions that have reached it, so those in flight count with what is known of them. If rewards of
-one action are lost more often than those of another, the others of that action count for them. If they are lost because
-of what they are, the estimates are biased, and nothing shows it.
+Decisions whose rewards may still arrive are left out together with all others as young as they are: among those, quick
+rewards would be over-represented. If a model learns by age, each estimate is a sum over the ages, and the term of an
+age uses all decisions that have reached it, so decisions in flight count with what is known so far. If the rewards of
+one action are lost more often than those of another, the observed rewards of that action are weighted up. If whether a
+reward is lost depends on its value, the estimates are biased, and the log cannot show it.
 """
 
 from __future__ import annotations
@@ -44,16 +44,17 @@ from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
 from belated.types import Floats
 
-#: Returns the probabilities of the actions on offer, in a context.
+#: Maps a context and the actions on offer to the actions' probabilities.
 Policy = Callable[[Any, Sequence[str]], Sequence[float]]
 
-#: So many decisions must carry an estimate that has an interval, and so many rewards. Below, coverage falls fast.
+#: Minimum number of decisions, and of rewards, that must carry an estimate with an interval. Below, coverage falls
+#: fast.
 DECISIONS, REWARDS = 100, 20
-#: What an interval may be blind to, in standard errors: it then covers 94.5 % instead of 95 %.
+#: How much an interval may miss, in standard errors: it then covers 94.5 % instead of 95 %.
 _BLIND = 0.2
-#: Of the delays that were seen: decisions younger than this one may still get their rewards.
+#: Quantile of the observed delays: decisions younger than this delay may still get their rewards.
 _DELAYS = 0.99
-#: Floors that a refusal may suggest.
+#: Values of `floor` that the reason for a missing interval may suggest.
 _FLOORS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
@@ -63,10 +64,10 @@ class Estimate(NamedTuple):
     method: str
     value: float
     error: float
-    """Standard error; nan if there is no interval, since it would be as wrong."""
+    """Standard error; nan if there is no interval, since it would be just as unreliable."""
     low: float
     high: float
-    """Ends of the interval; nan if there is none."""
+    """Bounds of the interval; nan if there is none."""
     reason: str = ""
     """Why there is no interval."""
 
@@ -79,22 +80,22 @@ class Evaluation(NamedTuple):
     logged: Estimate
     """The mean reward of the log itself."""
     decisions: int
-    """How many could be used."""
+    """Number of decisions used."""
     effective: float
-    """How many decisions of the policy itself they are worth: n²/Σ π²/p over all actions that were possible."""
+    """Effective sample size: n²/Σ π²/p over all actions on offer, taken or not."""
     carrying: float
-    """How many decisions carry the estimates; nan if that is not known."""
+    """How many decisions carry the estimates; nan if unknown."""
     largest: float
-    """The largest weight that was seen: one decision counts for so many."""
+    """The largest importance weight in the log."""
     possible: float
-    """The largest weight that could have been seen; infinite if the log could not take an action of the policy, nan
-    if that is not known."""
+    """The largest importance weight that was possible; infinite if the log could not take an action of the policy, nan
+    if unknown."""
     young: int
-    """How many decisions were left out because their rewards may still come, or are as young as those."""
+    """Number of decisions left out because their rewards may still arrive, or because they are as young as those."""
     lost: int
-    """How many of `decisions` never got a reward; others with the same action count for them."""
+    """How many of `decisions` never got a reward; others with the same action are weighted up."""
     in_flight: int = 0
-    """How many of `decisions` count with the ages that they have reached, their windows being open."""
+    """How many of `decisions` still have an open window and count with the ages they have reached."""
 
 
 class Usable(NamedTuple):
@@ -102,28 +103,29 @@ class Usable(NamedTuple):
 
     entries: list[Entry]
     rewards: Floats
-    """What came at each age, shape (entries, ages); of one age unless the log is learned by age. 0 where none came."""
+    """The reward of each age, shape (entries, ages); one age unless the model learns by age. 0 where none was
+    observed."""
     seen: Floats
-    """1 where there is a reward, else 0."""
+    """1 where a reward was observed, else 0."""
     told: dict[str, float]
-    """Of each action, the share of decisions that got a reward."""
+    """For each action, the fraction of its decisions that got a reward."""
     young: int
     aged: bool = False
-    """Whether those that are not seen are in flight, and not lost."""
+    """Whether unobserved rewards are in flight rather than lost."""
 
     @property
     def sampled(self) -> Floats:
-        """1 where a decision is one of those that the estimate of an age is a mean of, else 0."""
+        """1 where a decision enters the mean of an age, else 0."""
         return self.seen if self.aged else np.ones_like(self.seen)
 
 
 def uniform(context: Any, actions: Sequence[str]) -> Sequence[float]:
-    """Choose each action as often as any other."""
+    """Choose uniformly among the actions on offer."""
     return [1.0 / len(actions)] * len(actions)
 
 
 def always(action: str) -> Policy:
-    """Return the policy that chooses one action, or a random one where it is not on offer."""
+    """Return the policy that always chooses one action, or a random one if it is not on offer."""
 
     def policy(context: Any, actions: Sequence[str]) -> Sequence[float]:
         if action not in actions:
@@ -134,9 +136,9 @@ def always(action: str) -> Policy:
 
 
 def usable(entries: Iterable[Entry]) -> Usable:
-    """Return the decisions for one action of known probability that are old enough for their rewards to have come.
+    """Return the decisions for one action, with a known propensity, that are old enough to have their rewards.
 
-    Cancelled and inactive ones are left out: they never happened.
+    Cancelled and inactive decisions are left out.
     """
     happened = [
         entry
@@ -166,10 +168,10 @@ def _rewarded(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _young(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
-    """Return whether an entry is as young as one whose reward may still come.
+    """Return a function that says whether an entry is as young as one whose reward may still arrive.
 
-    With a window that is a question of its end. Without one, of the delays seen so far; a decision that was recorded
-    with its reward has none.
+    With a window, that depends on when it ends; without one, on the delays observed so far. A decision that was
+    recorded together with its reward has no delay.
     """
     waiting = [entry for entry in entries if entry.learned is None and entry.status != DecisionState.EXPIRED]
     open_at = min((entry.due for entry in waiting if entry.due is not None), default=math.inf)
@@ -191,7 +193,8 @@ def _young(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
 
 
 def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
-    """Return the policy's probabilities of the actions of each decision, after checking them."""
+    """Return the policy's probabilities for the actions of each decision; raise InvalidInputError if they are
+    invalid."""
     rows = []
     for entry in entries:
         names = tuple(entry.actions)
@@ -205,7 +208,7 @@ def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
 def evaluate(entries: Iterable[Entry], policy: Policy, settings: ModelSettings, *, level: float = 0.95) -> Evaluation:
     """Estimate what `policy` would have earned on the decisions of a model's log (see `Model.log`), in their order.
 
-    `settings` are those of the model, of which the encoding gives the features for DR.
+    `settings` are the model's; their encoding gives the features for DR.
     """
     log = usable(entries)
     return assess(log, target_of(policy, log.entries), settings, level=level)
@@ -215,9 +218,9 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     """Estimate what a policy with the probabilities `target`, one array for each decision, would have earned."""
     real("level", level, above=0.0, below=1.0)
     n, seen = len(log.entries), log.seen
-    whole = seen[:, -1] > 0.0  # with their whole reward
+    whole = seen[:, -1] > 0.0  # those with a complete reward
     if whole.sum() < 2:
-        left = f" ({log.young} others are too young: their rewards may still come)" if log.young else ""
+        left = f" ({log.young} others are too young: their rewards may still arrive)" if log.young else ""
         raise InvalidInputError(
             f"entries must hold at least 2 decisions with a probability and a reward, got {whole.sum():.0f}{left}"
         )
@@ -225,7 +228,7 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     told = np.array([log.told[entry.action] or 1.0 for entry in log.entries])
     chosen = np.array([row[place] for row, place in zip(target, places, strict=True)])
     drawn = np.array([entry.probability for entry in log.entries], np.float64)
-    weights = seen * (chosen / drawn / told)[:, None]  # of each age
+    weights = seen * (chosen / drawn / told)[:, None]  # for each age
     counts = log.sampled.sum(axis=0)
     values, expected = predictions(log, target, places, settings)
     law = Law.of(log, target)
@@ -246,9 +249,7 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
         give("SNIPS", float(normed.sum()), spread),
         give("DR", *_mean(log.sampled * expected + weights * (log.rewards - values), log.sampled)),
     )
-    few = (
-        f"it is of {counts[-1]:.0f} decisions only, and an interval needs {DECISIONS}" if counts[-1] < DECISIONS else ""
-    )
+    few = f"only {counts[-1]:.0f} decisions are usable; an interval needs {DECISIONS}" if counts[-1] < DECISIONS else ""
     itself = _mean(seen / told[:, None] * log.rewards, log.sampled)
     logged = estimate("logged", *itself, carrying=float(counts[-1]), level=level, reason=few)
     effective = counts[-1] ** 2 / squares if squares > 0.0 else 0.0
@@ -260,10 +261,10 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
 
 
 def _mean(terms: Floats, sampled: Floats) -> tuple[float, Floats]:
-    """Return the sum over the ages of the means of `terms`, and n terms with that mean that vary as it does.
+    """Return the sum over the ages of the means of `terms`, and n terms with the same mean and sampling variance.
 
-    The mean m_b of age b is of the n_b decisions that are `sampled` there. Decision t adds Σ_b z_tb/n_b over the ages
-    it has reached, of which Σ_b m_b/n_b is no news: the sum varies as a mean of n terms n·Σ_b (z_tb − m_b)/n_b.
+    The mean m_b of age b is over the n_b decisions that are `sampled` there. Decision t contributes Σ_b z_tb/n_b over
+    the ages it has reached, with mean Σ_b m_b/n_b: the sum varies like a mean of n terms n·Σ_b (z_tb − m_b)/n_b.
     """
     counts = sampled.sum(axis=0)
     means = terms.sum(axis=0) / counts
@@ -272,21 +273,22 @@ def _mean(terms: Floats, sampled: Floats) -> tuple[float, Floats]:
 
 
 class Law(NamedTuple):
-    """Every action that a log could have taken and that a policy would take: what is known without any reward."""
+    """The distribution of the importance weights: every action that the target policy may take, whether logged or
+    not."""
 
     masses: Floats
-    """The policy's probability of it."""
+    """The target policy's probability of the action."""
     chances: Floats
-    """The probability that the log takes it and is told its reward."""
+    """The probability that the log takes the action and observes its reward."""
     even: Floats
-    """The same, if actions were taken at random."""
+    """The same for a log that chooses uniformly."""
 
     @classmethod
     def of(cls, log: Usable, target: Sequence[Floats]) -> Law | None:
-        """Return all of them; None if some probabilities of the log are not known."""
+        """Return the distribution; None if some of the log's propensities are unknown."""
         parts = []
         for entry, row, sampled in zip(log.entries, target, log.sampled[:, -1], strict=True):
-            if not sampled:  # of all ages it is the last of which least is known
+            if not sampled:  # the last age has the fewest observations
                 continue
             drawn = all_probabilities(entry)
             if drawn is None:
@@ -296,19 +298,19 @@ class Law(NamedTuple):
         return cls(*np.concatenate(parts, axis=1))
 
     def weights(self) -> Floats:
-        """Return the weight that each would have; infinite if it cannot occur."""
+        """Return the importance weight of each action; infinite if the log cannot take it."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.masses / self.chances)
 
     def with_floor(self, more: float) -> Law:
-        """Return what is known if this share of the decisions were taken at random, instead."""
+        """Return the distribution if this fraction of the decisions had been uniform instead."""
         return self._replace(chances=(1.0 - more) * self.chances + more * self.even)
 
 
 def all_probabilities(entry: Entry) -> Floats | None:
-    """Return the probability with which the log took each action; None if only that of the one it took is known.
+    """Return the propensities of all actions on offer; None if only that of the logged action is known.
 
-    Of a caller's own choice between two actions the other one has the rest.
+    If the caller chose between two actions, the other one has the remaining probability.
     """
     if entry.suggestion is None and entry.probabilities is not None:
         return np.asarray(entry.probabilities, np.float64)
@@ -321,14 +323,13 @@ def all_probabilities(entry: Entry) -> Floats | None:
 def carried(masses: Floats, weights: Floats) -> float:
     """Return how many decisions carry an estimate whose terms have these weights, each with probability mass/weight.
 
-    That is (Σ π²/p)³ / (Σ π³/p²)²: a sum of so many equal terms is as far from normal. If all the weights are equal,
-    it is the expected number of decisions that have one. Terms with the largest weights are left out of the sums as
-    long as all of them together matter less than 0.2 standard errors: the log may not have them, and need not.
+    That is (Σ π²/p)³ / (Σ π³/p²)²: a sum of that many equal terms is equally skewed. If all weights are equal, it is
+    the expected number of decisions with a nonzero weight. Terms with the largest weights are left out of the sums as
+    long as together they matter less than 0.2 standard errors: an estimate does without them.
 
     >>> carried(np.full(1000, 1.0), np.full(1000, 10.0))  # one in ten decisions counts for ten
     100.0
-    >>> carried(np.full(1001, 1.0), np.append(np.full(1000, 10.0), 1e6))  # nobody will ever see the last one
-    100.0
+    >>> carried(np.full(1001, 1.0), np.append(np.full(1000, 10.0), 1e6))  # the last one practically never occurs 100.0
     """
     order = np.argsort(weights)
     masses, weights = masses[order], weights[order]
@@ -341,23 +342,23 @@ def carried(masses: Floats, weights: Floats) -> float:
 
 
 def _too_few(law: Law | None, carrying: float, largest: float, possible: float, floor: float) -> str:
-    """Return why the decisions of a log do not carry an interval; nothing if they do."""
+    """Return why the decisions of a log cannot support an interval; empty if they can."""
     if law is None:
         return (
-            "some decisions were the caller's, among more than two actions, and of those only the probability of the "
-            "action that was taken is known; an interval needs that of every action"
+            "some decisions were made by the caller among more than two actions, and only the propensity of the "
+            "chosen action is known; an interval needs that of every action"
         )
     if carrying >= DECISIONS:
         return ""
     enough = next((each for each in _FLOORS if each > floor and _enough(law, (each - floor) / (1.0 - floor))), None)
     if math.isinf(possible):
-        limit = "some of which could never be taken in this log"
+        limit = "some of which it could never take"
     else:
-        limit = f"one of which counts for up to {possible:.0f}, and the largest weight that was seen is {largest:.0f}"
+        limit = f"with weights up to {possible:.0f}, while the largest weight in the log is {largest:.0f}"
     advice = (
-        f"as many decisions with a floor of {enough:g} instead of {floor:g} would do"
+        f"as many decisions with a floor of {enough:g} instead of {floor:g} would suffice"
         if enough is not None
-        else f"no floor is enough for so few decisions (the floor is {floor:g})"
+        else f"with so few decisions no floor would suffice (the floor is {floor:g})"
     )
     return (
         f"the policy takes actions that this log hardly ever takes, {limit}: about {carrying:.1f} decisions carry the "
@@ -373,7 +374,7 @@ def _enough(law: Law, more: float) -> bool:
 def predictions(
     log: Usable, target: Sequence[Floats], places: Sequence[int], settings: ModelSettings
 ) -> tuple[Floats, Floats]:
-    """Return q̂ of each logged action and age, and its mean under the target, each from a fit to earlier decisions."""
+    """Return q̂ of each logged action and age, and its mean under the target policy, from fits to earlier decisions."""
     if settings.is_sparse(settings.encoding.dimension):
         return sparse_predictions(log, target, places, settings)
     encoding, shape, nothing = settings.encoding, log.rewards.shape, np.zeros(settings.encoding.dimension)
@@ -383,7 +384,7 @@ def predictions(
     means: list[dict[str, Floats]] = [{} for _ in posteriors]
     fitted = 0
     for i, entry in enumerate(log.entries):
-        if i >= 1.2 * fitted:  # a fit to five sixths of what is known is nearly as good as one to all of it
+        if i >= 1.2 * fitted:  # a fit to five sixths of the data is nearly as good as one to all of it
             means = [{name: each.mean(block) for name, block in blocks.items()} for each in posteriors]
             fitted = i
         keys = [""] * len(target[i]) if encoding.weights == SHARED else list(entry.actions)
@@ -402,7 +403,7 @@ def predictions(
 def sparse_predictions(
     log: Usable, target: Sequence[Floats], places: Sequence[int], settings: ModelSettings
 ) -> tuple[Floats, Floats]:
-    """Return what `predictions` does where there are many features, and one age."""
+    """Return what `predictions` does, for many features and one age."""
     values, expected = np.zeros(log.rewards.shape), np.zeros(log.rewards.shape)
     posterior = SparsePosterior(settings.encoding.dimension, draws=1)
     for i, entry in enumerate(log.entries):
@@ -426,17 +427,17 @@ def _offered(entry: Entry, known: Mapping[str, Mapping[str, Any]]) -> Mapping[st
 
 
 def estimate(method: str, value: float, terms: Floats, *, carrying: float, level: float, reason: str) -> Estimate:
-    """Return an estimate that is a mean of these terms or varies as it does, with an interval if there is no reason.
+    """Return an estimate with the sampling variance of the mean of `terms`, and an interval unless `reason` is given.
 
-    Student's quantile makes up for a variance that is known from as many decisions as carry the estimate.
+    Student's t quantile accounts for a variance that is estimated from as many decisions as carry the estimate.
     """
     spread = terms - terms.mean()
     squares, cubes = float(spread @ spread), float(spread**2 @ spread)
     rewards = squares**3 / cubes**2 if cubes else (math.inf if squares else 0.0)
     if not reason and rewards < REWARDS:
         reason = (
-            f"so few rewards differ from the rest that about {rewards:.1f} of them carry the estimate, and an interval "
-            f"needs {REWARDS}: it takes more decisions"
+            f"nearly all rewards are equal, so that about {rewards:.1f} of them carry the estimate, and an interval "
+            f"needs {REWARDS}: more decisions are needed"
         )
     if reason:
         return Estimate(method, value, math.nan, math.nan, math.nan, reason)

@@ -1,6 +1,6 @@
-"""Ids that no two decisions share, across restarts, processes and machines, and that sort by time (UUID version 7).
+"""Ids that are unique across restarts, processes and machines and sort by time (UUID version 7), and the clock.
 
-And the clock that they, and all rows of the log, get their time from.
+All rows of the log get their time from the same clock.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from belated.decisions._operations import STEP, ClockError, duration
 
 #: A clock returns seconds since 1970. Tests and replays use their own.
 Clock = Callable[[], float]
-#: Seconds for which a reading of a clock that is far away is carried on by the time that has passed here.
+#: Seconds for which a reading of a remote clock is extrapolated by local elapsed time.
 CARRIED = 10.0
 
 
-#: The seconds that have passed since some moment, sleep of the machine included where it tells; nobody can set it.
+#: A monotonic clock that cannot be set; includes time asleep where the system supports it.
 passed: Clock = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 
 class CheckedClock:
-    """A clock that is checked against the time that has passed: a jump of more than `STEP` seconds is refused.
+    """A clock that is checked against elapsed time: a jump of more than `STEP` seconds raises `ClockError`.
 
-    One wrong reading would do harm for good, since the log's time never runs backwards: no window ends until the true
-    time has caught up. What is refused stays refused until the clock is right again, or a new process takes it as it
-    is: a machine that was halted from outside does not know that time has passed.
+    A single wrong reading would do permanent harm, since the log's time never runs backwards: no window would close
+    until the true time had caught up. The error persists until the clock is right again, or a new process accepts it as
+    it is: a virtual machine that was paused does not know that time has passed.
 
-    A clock that is `far` away, such as a database's, is read now and then. At the first reading it must agree with the
-    clock of this machine, as nothing else can tell whether it is right.
+    A `far` clock, such as a database's, is read only now and then. Its first reading must agree with this machine's
+    clock, since nothing else can confirm it.
     """
 
     def __init__(self, read: Clock, *, far: bool = False, own: Clock = time.time, passed: Clock = passed) -> None:
         self._read, self._far, self._own, self._passed = read, far, own, passed
-        self._last: tuple[float, float] | None = None  # the latest reading that was right, and when it was
+        self._last: tuple[float, float] | None = None  # the latest plausible reading, and when it was taken
 
     def __call__(self) -> float:
-        """Return the time; raise ClockError if it cannot be right."""
+        """Return the time; raise ClockError if it is implausible."""
         began, last = self._passed(), self._last
         if last is not None:
             expected = last[0] + began - last[1]
@@ -54,23 +54,23 @@ class CheckedClock:
             seen = ", seen from this machine," if self._far and last is None else ""
             which = "ahead of" if now > expected else "behind"
             raise ClockError(
-                f"{other}{seen} is {duration(abs(now - expected))} {which} where it should be: set it right, or start "
-                "again if it is right now"
+                f"{other}{seen} is {duration(abs(now - expected))} {which} the expected time: correct it, or restart "
+                "if it is right now"
             )
         self._last = now, began
         return now
 
     def carried(self) -> float:
-        """Return the time that the latest good reading comes to by now; nothing is read or checked."""
+        """Return the latest plausible reading plus the elapsed time; nothing is read or checked."""
         return self._own() if self._last is None else self._last[0] + self._passed() - self._last[1]
 
     def offset(self) -> float:
-        """Return by how many seconds the clock of this machine is ahead of this one."""
+        """Return how many seconds this machine's clock is ahead of this one."""
         return self._own() - self.carried()
 
 
 class _Tails:
-    """Random tails of ids, made many at a time; a process that forks does not share them with its child."""
+    """Random tails of ids, generated in batches; not shared with a forked child."""
 
     def __init__(self) -> None:
         self._made: list[str] = []
@@ -79,7 +79,7 @@ class _Tails:
 
     def __call__(self) -> str:
         try:
-            return self._made.pop()  # one operation: two threads never get the same
+            return self._made.pop()  # atomic: two threads never get the same
         except IndexError:
             some = os.urandom(2560).hex()
             self._made += [tail_of(some[first : first + 20]) for first in range(20, len(some), 20)]
@@ -90,12 +90,12 @@ _VARIANT = {f"{digit:x}": f"{8 | digit & 3:x}" for digit in range(16)}
 
 
 def tail_of(random: str) -> str:
-    """Return the part of an id that is not the time: 74 of 80 random bits, and the 6 that mark a UUID of version 7."""
+    """Return the part of an id after the time: 74 of 80 random bits, and the 6 bits that mark a UUID of version 7."""
     return f"7{random[:3]}-{_VARIANT[random[4]]}{random[5:8]}-{random[8:]}"
 
 
 def new_id(now: float, tail: Callable[[], str] = _Tails()) -> str:  # noqa: B008
-    """Return a new id: 48 bits of milliseconds, and a tail.
+    """Return a new id: 48 bits of milliseconds followed by a tail.
 
     >>> new_id(1.5, lambda: tail_of("0" * 20))
     '00000000-05dc-7000-8000-000000000000'
@@ -105,7 +105,7 @@ def new_id(now: float, tail: Callable[[], str] = _Tails()) -> str:  # noqa: B008
 
 @lru_cache(maxsize=4)
 def _head(milliseconds: int) -> str:
-    """Return the part of an id that is the time: many are made in the same millisecond."""
+    """Return the time part of an id; cached, since many ids are made in the same millisecond."""
     time = f"{max(0, milliseconds) & 0xFFFF_FFFF_FFFF:012x}"
     return f"{time[:8]}-{time[8:]}-"
 
@@ -114,7 +114,7 @@ _OURS = re.compile("([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[
 
 
 def time_of(id: str) -> float | None:  # noqa: A002
-    """Return when an id was made, in seconds since 1970, or None if it is not one of ours.
+    """Return when an id was made, in seconds since 1970, or None if it was not made by `new_id`.
 
     >>> time_of(new_id(12.0)), time_of("order 7")
     (12.0, None)

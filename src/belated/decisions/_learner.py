@@ -1,4 +1,4 @@
-"""The learner: decides now, and learns whenever a reward comes. The simple face of the library, in one process."""
+"""The learner: decides now, and learns whenever a reward arrives. The simple interface, for one process."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class TableRequests:
         return (table + 0.0).tobytes() + repr((table.shape, given.active, given.chosen)).encode()  # −0 becomes 0
 
     def may_appear(self, id: str, now: float) -> bool:  # noqa: A002
-        """Whether an id is a key of the caller's."""
+        """Whether an id is a caller's key, which may be used later."""
         return time_of(id) is None
 
     def _sparse(self, given: Any) -> SparseOffer:
-        """Return the entries of a sparse matrix in CSR form, or of any other, that are not zero."""
+        """Return the nonzero entries of a matrix, sparse in CSR form or dense."""
         if not hasattr(given, "indptr"):
             table = self._check(given)
             rows, columns = np.nonzero(table)
@@ -97,7 +97,7 @@ class TableRequests:
 
     def _check(self, given: Any) -> Floats:
         if type(given) is np.ndarray and given.dtype == np.float64 and given.ndim == 2:
-            table: Floats = given  # nearly always; what is kept of it is copied
+            table: Floats = given  # the usual case; copied where it is stored
             flat = table.ravel()
             if table.shape[1] == self.dimension and len(flat) and flat.dot(flat) <= LARGEST:
                 return table
@@ -109,7 +109,7 @@ class TableRequests:
         return table
 
 
-#: What can be wrong with a sparse matrix; the first is no error.
+#: What a sparse matrix must be, by the code that `check_rows` returns.
 UNSORTED = 1
 WRONG = {
     2: "at least one row, each with its entries from indptr[i] to indptr[i + 1]",
@@ -119,7 +119,7 @@ WRONG = {
 
 
 class csr(NamedTuple):  # noqa: N801
-    """A sparse matrix, as SciPy's."""
+    """A sparse matrix, like SciPy's."""
 
     data: Floats
     indices: Ints
@@ -128,7 +128,7 @@ class csr(NamedTuple):  # noqa: N801
 
 @entry_point
 def check_rows(ends: Ints, places: Places, values: Singles, dimension: int, largest: float) -> int:
-    """Return what is wrong with the rows of a sparse matrix; 0 if nothing is."""
+    """Return an error code for the rows of a sparse matrix; 0 if they are valid."""
     if ends.size < 2 or ends[0] != 0 or ends[-1] != places.size or places.size != values.size:
         return 2
     found = 0
@@ -148,42 +148,26 @@ def check_rows(ends: Ints, places: Places, values: Singles, dimension: int, larg
 
 
 class DecisionLearner:
-    """A contextual linear bandit whose rewards come later: in any order, repeated, corrected or never.
+    """A contextual linear bandit whose rewards arrive later: in any order, repeated, corrected or never.
 
-    The features of every decision are kept, d numbers each, until `forget`: a late reward or a correction needs
-    them. Several threads may call it; each call is done as a whole. The settings cannot be changed.
+    The features of every decision are stored, d numbers each, until `forget`: a late reward or a correction needs them.
+    Thread-safe; each call is atomic. The settings cannot be changed.
 
     Parameters
     ----------
     dimension
-        Length d of a feature vector. Up to 256 draws are exact; more features are taken as sparse, and draws are
-        members of a posterior whose cost goes with the features that are not zero.
-    silence
-        What no reward means: `Unknown()`, `ByAge(seconds)`, `Mature(seconds, default)` or
-        `DefaultAfter(seconds, reward)`.
-    draws
-        Posterior draws per decision: the shares of their winners are the probabilities the action is drawn from.
-    floor
-        Share of decisions taken at random: each of K actions has at least the probability floor/K.
-    scale
-        ν, multiplies the posterior's standard deviations.
-    noise
-        Standard deviation σ of the rewards; `"auto"`: estimated from the residuals.
-    ridge
-        Prior precision λ of the weights; if the noise is estimated, in units of it and of the features' mean length.
-    likelihood
-        `"gaussian"`, or `"revenue"`: rewards that mostly are zero and else skewed, up to 256 features.
-    aggregate
-        How several rewards of one decision are put together: first, last, sum, mean, max or min.
-    signals
-        Names of what may announce a reward, reported with `signal`; with `ByAge` only.
-    forgetting
-        `Forgetting(seconds=...)` or `Forgetting(decisions=...)`: a half-life; None: nothing fades.
-    seed
-        Seed of the random numbers.
-    clock
-        Returns seconds since 1970. None: the clock of this machine; if it jumps by more than five minutes, that raises
-        `ClockError`.
+        Length d of a feature vector. Up to 256, draws are exact; more features are treated as sparse, with approximate
+    draws whose cost grows with the number of nonzero features. silence What a missing reward means: `Unknown()`,
+    `ByAge(seconds)`, `Mature(seconds, default)` or `DefaultAfter(seconds, reward)`. draws Posterior draws per decision:
+    the action is drawn with the fraction of draws that it wins. floor Fraction of decisions drawn uniformly: each of K
+    actions has at least the probability floor/K. scale ν, a factor on the posterior's standard deviations. noise
+    Standard deviation σ of the rewards; with `"auto"` it is estimated from the residuals. ridge Prior precision λ of
+    the weights; if the noise is estimated, relative to it and to the features' mean length. likelihood `"gaussian"`, or
+    `"revenue"` for rewards that are mostly zero and otherwise skewed (up to 256 features). aggregate How several
+    rewards of one decision are combined: first, last, sum, mean, max or min. signals Names of signals that may precede
+    a reward, reported with `signal`; only with `ByAge`. forgetting `Forgetting(seconds=...)` or
+    `Forgetting(decisions=...)`, a half-life; None for no forgetting. seed Seed of the random numbers. clock Returns
+    seconds since 1970. None for this machine's clock; if it jumps by more than five minutes, calls raise `ClockError`.
 
     Examples
     --------
@@ -229,17 +213,18 @@ class DecisionLearner:
 
     @property
     def settings(self) -> ModelSettings:
-        """The settings, frozen; those about named actions are not used."""
+        """The settings, immutable; those for named actions are not used."""
         return self._engine.state.settings
 
     def decide(self, contexts: Any, *, key: str | None = None, active: bool = True) -> Decision:
         """Choose a row of `contexts`, the features of each possible action, shape (actions, d).
 
-        With more than 256 features that should be a sparse matrix in CSR form, such as a `scipy.sparse.csr_array`.
+        With more than 256 features, `contexts` should be a sparse matrix in CSR form, such as a
+        `scipy.sparse.csr_array`.
 
-        With a `key` the decision has that id, and asking again with the same contexts returns it unchanged; other
-        contexts raise `ConflictError`. A key is free again once its decision was forgotten. With `active=False` it
-        counts only after `activate`.
+        With a `key`, the decision has that id, and the same call returns the same decision; other contexts raise
+        `ConflictError`. A key can be reused once its decision was forgotten. With `active=False`, the decision counts
+        only after `activate`.
         """
         return self._decide(Decide(contexts, None, key if key is None else _check_key(key), active, 1, None, None, key))
 
@@ -252,9 +237,10 @@ class DecisionLearner:
         made: float | None = None,
         key: str | None = None,
     ) -> Decision:
-        """Learn from a decision that somebody else made: the features of what was chosen, and how it went.
+        """Learn from a decision made elsewhere: the features of the chosen action and its reward.
 
-        `made` is when, in seconds since 1970: windows and forgetting count from then. The reward may come later.
+        `made` is its time in seconds since 1970, from which windows and forgetting count. The reward may be reported
+        later.
         """
         with self._engine.lock:
             if reward is not None:
@@ -285,15 +271,16 @@ class DecisionLearner:
         correction: bool = False,
         observed: float | None = None,
     ) -> Status:
-        """Report the reward of a decision, at any time and in any order; return what became of it.
+        """Report the reward of a decision, at any time and in any order; return its status.
 
-        The same again changes nothing. Another reward raises `ConflictError`, unless it is a `correction`, which
-        replaces the old one exactly, or another `event`: the sender's names of two purchases, say, which are then
-        put together. A `version` orders the corrections of an event: the highest counts, whatever comes last.
+        Repeating a report changes nothing. A different reward raises `ConflictError`, unless it is a `correction`,
+        which replaces the old one exactly, or has another `event` name, for example of a second purchase; rewards of
+        several events are aggregated. A `version` orders the corrections of an event: the highest counts, in whatever
+        order they arrive.
 
-        A reward for a key that has no decision yet is parked until it has one. `UnknownNameError` and its kind
-        `ForgottenError` tell a decision that never was from one that is no longer kept. A reward that is late, its
-        decision being expired or cancelled, is kept but not learned.
+        A reward for a key without a decision is parked until there is one. An id that never existed raises
+        `UnknownNameError`, one that is no longer stored its subclass `ForgottenError`. A late reward, of an expired or
+        cancelled decision, is stored but not learned.
         """
         return self._event(Reward(id, reward, event, version, correction, observed))
 
@@ -307,15 +294,15 @@ class DecisionLearner:
         correction: bool = False,
         observed: float | None = None,
     ) -> Status:
-        """Report a signal, which may announce a reward and is none; return what became of it. See `feedback`."""
+        """Report a signal, which may precede a reward; return its status. See `feedback`."""
         return self._event(Signal(id, signal, value, version, correction, observed))
 
     def cancel(self, id: str) -> Status:  # noqa: A002
-        """Take a decision back and unlearn it exactly: it was never shown, or its features were wrong."""
+        """Cancel a decision and unlearn it exactly, if it was never shown or its features were wrong."""
         return self._event(Cancel(id))
 
     def activate(self, id: str) -> Status:  # noqa: A002
-        """Let a decision made with `active=False` count from now on."""
+        """Activate a decision made with `active=False`: it counts from now on."""
         return self._event(Activate(id))
 
     def _decision(self, row: DecisionRow) -> Decision:
@@ -341,20 +328,20 @@ class DecisionLearner:
         return outcome.status
 
     def lookup(self, id: str) -> Entry:  # noqa: A002
-        """Return all that is known of a decision: its state, its reward and its history."""
+        """Return everything known about a decision: its state, its reward and its history."""
         return self._engine.lookup(id)
 
     def tick(self) -> int:
-        """End the windows that are due and return how many did: for when no decision or reward comes to do it."""
+        """Close the windows that are due and return their number; decisions and rewards do so, too."""
         ended = 0
         while now := self._engine.tick():
             ended += now
         return ended
 
     def forget(self, before: int) -> int:
-        """Drop the decisions with a number below `before` that are no longer in flight; return how many.
+        """Drop the decisions with a number below `before` that are no longer in flight; return their number.
 
-        What they taught stays. A reward or a correction for one of them raises `ForgottenError`.
+        What was learned from them stays. A reward or a correction for one of them raises `ForgottenError`.
         """
         integer("before", before, at_least=1)
         with self._engine.lock:
@@ -389,17 +376,17 @@ class DecisionLearner:
 
     @property
     def in_flight(self) -> int:
-        """How many decisions have neither a reward nor a window that is over."""
+        """Number of decisions without a reward whose window is open."""
         return self._engine.state.counts[DecisionState.IN_FLIGHT]
 
     @property
     def learned(self) -> int:
-        """How many decisions count with a reward, their own or the default; forgotten ones included."""
+        """Number of decisions learned with a reward, their own or the default, including forgotten ones."""
         return self._engine.state.learned
 
     @property
     def counts(self) -> dict[Status, int]:
-        """How many events ended as what, since this object was made."""
+        """Number of events by status, since this object was created."""
         return dict(self._engine.counts)
 
     @property
@@ -410,13 +397,14 @@ class DecisionLearner:
         return None if row is None else self._decision(row)
 
     def save(self, path: str | Path) -> None:
-        """Write everything, decisions in flight included, to one file: checked before it replaces an older one."""
+        """Write everything, including decisions in flight, to one file, which is verified before it replaces an older
+        one."""
         with self._engine.lock:
             save(self._engine, Path(path), _engine)
 
     @classmethod
     def load(cls, path: str | Path, *, clock: Clock | None = None) -> DecisionLearner:
-        """Return the learner that `save` wrote; it goes on as if it had never stopped."""
+        """Return the learner that `save` wrote; it continues as if it had never stopped."""
         learner = cls.__new__(cls)
         learner._engine = load(Path(path), lambda dimension, settings: _engine(dimension, settings, clock))
         learner._engine.whole = False
@@ -445,5 +433,5 @@ def _engine(dimension: int, settings: ModelSettings, clock: Clock | None = None)
 
 def _check_key(key: Any) -> Any:
     if key is not None and time_of(check_text("key", key)) is not None:
-        raise refuse("key", key, "a string that does not look like the ids given without a key")
+        raise refuse("key", key, "a string that does not look like a generated id")
     return key

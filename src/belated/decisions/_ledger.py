@@ -1,8 +1,8 @@
-"""How the events of one decision are counted. Pure functions; nothing here remembers anything.
+"""How the events of one decision are counted. Pure functions without state.
 
-The *tally* of a decision follows from its row, the events under its id in the order of the log, the settings and
-whether its window is over. What an event changes is the difference between the tallies
-before and after it, so nothing is ever counted twice.
+The *tally* of a decision is a function of its row, of its events in log order, of the settings and of whether its
+window is over. The effect of an event is the difference between the tallies before and after it, so nothing is ever
+counted twice.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from belated.decisions._silence import ByAge, DefaultAfter, Mature, Unknown
 
 
 class Tally(NamedTuple):
-    """What a decision and its events come to."""
+    """The result of a decision and its events."""
 
     state: DecisionState
     reward: float | None
-    """All rewards that arrived in time, aggregated; None if there is none."""
+    """The aggregate of all rewards that arrived in time; None if there is none."""
     learned: float | None
-    """The reward with which the decision counts now; None if it does not."""
+    """The reward with which the decision is learned now; None if it is not."""
     slot: int
-    """The place in the ranking that it is for."""
+    """The index in the ranking that the reward is for."""
     parts: tuple[float, ...] = ()
-    """What is learned of it: that reward, or what came at each age that is over (`ByAge`), with signals each time
-    followed by what they changed by."""
+    """What is learned: that reward or, with `ByAge`, the increment of each completed age, each followed by the
+    increments of the signals, if there are any."""
     before: tuple[tuple[float, ...], ...] = ()
-    """What had come before each of these ages: the reward so far, and the signals."""
+    """What had been observed before each of these ages: the reward so far, and the signals."""
 
 
-#: Events after which a decision counts no more.
+#: Events after which a decision no longer counts.
 _TAKEN_BACK = (CANCEL, DISCARD)
 
 IN_FLIGHT = Tally(DecisionState.IN_FLIGHT, None, None, 0)
@@ -53,9 +53,9 @@ _AGGREGATES: dict[str, Callable[[list[float]], float]] = {
 
 
 def rewards(events: Iterable[EventRow]) -> list[float]:
-    """Return the rewards that count, of each event the newest version, in the order in which the events happened.
+    """Return the rewards that count, the newest version of each event, in the order in which the events happened.
 
-    An event happened when the sender says, or else when it was first received; a correction does not move it.
+    An event happened at its `observed` time, or else when it was first received; a correction does not change that.
     """
     happened: dict[str, float] = {}
     newest: dict[str, EventRow] = {}
@@ -71,15 +71,15 @@ def rewards(events: Iterable[EventRow]) -> list[float]:
 
 
 def aggregate(events: Sequence[EventRow], settings: ModelSettings) -> float | None:
-    """Return the reward of a decision with these events, or None if none counts."""
-    if len(events) == 1:  # nearly always
+    """Return the aggregate of the rewards in `events`, or None if none counts."""
+    if len(events) == 1:  # the usual case
         return events[0].reward if events[0].counted and events[0].kind == REWARD else None
     values = rewards(events)
     return _AGGREGATES[settings.aggregate](values) if values else None
 
 
 def slot_of(events: Iterable[EventRow]) -> int | None:
-    """Return the place in the ranking that the rewards are for, if one of them says so."""
+    """Return the index in the ranking that the rewards are for, if one of them specifies it."""
     for event in events:
         if event.slot is not None and event.counted:
             return event.slot
@@ -87,7 +87,7 @@ def slot_of(events: Iterable[EventRow]) -> int | None:
 
 
 def made_of(decision: DecisionRow, events: Sequence[EventRow]) -> float:
-    """Return when a decision was made: no later than it was activated, whatever clock has stamped it."""
+    """Return when a decision was made: at the latest when it was activated, even if a fast clock stamped it."""
     made = decision.made
     for event in events:
         if event.kind == ACTIVATE and event.received < made:
@@ -96,7 +96,7 @@ def made_of(decision: DecisionRow, events: Sequence[EventRow]) -> float:
 
 
 def due_of(decision: DecisionRow, events: Sequence[EventRow]) -> float | None:
-    """Return when a decision's window ends; None before it is activated, or if it has none."""
+    """Return when a decision's window ends; None before it is activated or without a window."""
     due, opens = decision.due, ACTIVATE if decision.session is None else END
     for event in events:
         if event.kind == opens:
@@ -105,7 +105,7 @@ def due_of(decision: DecisionRow, events: Sequence[EventRow]) -> float | None:
 
 
 def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSettings, over: float) -> Tally:
-    """Return what a decision comes to when all windows with an end up to `over` are over."""
+    """Return the tally of a decision when all windows that end at or before `over` are closed."""
     active, due, reward, slot = decision.active, decision.due, None, 0
     if events:
         reward, slot = aggregate(events, settings), slot_of(events) or 0
@@ -123,7 +123,7 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
         if due is None:  # a session that has not ended
             return IN_FLIGHT if reward is None else Tally(DecisionState.REWARDED, reward, None, slot)
         passed = silence.passed(due, over)
-        if not events:  # nearly always
+        if not events:  # the usual case
             return silent(silence, len(settings.signals))[passed]
         parts = increments(decision, events, settings, silence, due, passed)
         known: tuple[tuple[float, ...], ...] = ()
@@ -137,7 +137,7 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
             return Tally(DecisionState.DEFAULTED, None, silence.default, slot, parts, known)
         return Tally(DecisionState.IN_FLIGHT, None, None, slot, parts, known)
     if reward is not None:
-        if not ended and isinstance(silence, Mature):  # a yes counts no earlier than a no
+        if not ended and isinstance(silence, Mature):  # a reward counts no earlier than its absence
             return Tally(DecisionState.REWARDED, reward, None, slot)
         return Tally(DecisionState.REWARDED, reward, reward, slot, (reward,))
     if not ended:
@@ -150,7 +150,7 @@ def tally(decision: DecisionRow, events: Sequence[EventRow], settings: ModelSett
 
 @cache
 def silent(silence: ByAge, signals: int) -> tuple[Tally, ...]:
-    """Return what decisions of which nothing has come amount to, by how many of their ages are over."""
+    """Return the tallies of decisions without events, by the number of completed ages."""
     found = [IN_FLIGHT]
     for passed in range(1, silence.ages + 1):
         values = [silence.default, *[0.0] * (passed - 1)]
@@ -161,7 +161,7 @@ def silent(silence: ByAge, signals: int) -> tuple[Tally, ...]:
         parts = tuple(each for value in values for each in (value, *(0.0,) * signals))
         if passed < silence.ages:
             found.append(Tally(DecisionState.IN_FLIGHT, None, None, 0, parts, before))
-        else:  # nothing depends on signals of the last age
+        else:  # signals of the last age predict nothing
             parts = parts[: len(parts) - signals]
             found.append(Tally(DecisionState.DEFAULTED, None, silence.default, 0, parts, before))
     return tuple(found)
@@ -175,11 +175,11 @@ def increments(
     due: float,
     passed: int,
 ) -> tuple[float, ...]:
-    """Return what came of a decision at each of the `passed` ages that are over.
+    """Return the increment of a decision's reward at each of its `passed` completed ages.
 
-    That is by how much its reward, as it was known, had changed from the end of one age to that of the next: by new
-    events, and by corrections of old ones. So what is learned of an age was known when it ended, of every decision
-    alike, and the sum is the reward. What comes after the window is the last age's.
+    An increment is the change of the known reward from the end of one age to the end of the next, by new events and by
+    corrections of old ones. So everything learned about an age was known when it ended, for every decision alike, and
+    the increments sum to the reward. Events after the window belong to the last age.
     """
     found: list[float] = []
     before = 0.0
@@ -200,7 +200,7 @@ def with_signals(
     silence: ByAge,
     due: float,
 ) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
-    """Return increments, each but the last followed by those of the signals, and what had come before each."""
+    """Return increments, each but the last followed by those of the signals, and what was observed before each."""
     names, found, known = settings.signals, list[float](), list[tuple[float, ...]]()
     before, reward = (0.0,) * len(names), 0.0
     for part, left in zip(parts, silence.left, strict=False):
@@ -222,10 +222,9 @@ def with_signals(
 
 
 def came(decision: DecisionRow, event: EventRow) -> float:
-    """Return when an event came: when it was received.
+    """Return when an event arrived: the time at which it was received.
 
-    A decision that somebody else made may be recorded long after its events: then it is when they happened, if that is
-    known.
+    A decision made elsewhere may be recorded long after its events; then it is when they happened, if known.
     """
     if decision.suggestion is not None and event.observed is not None:
         return event.observed
@@ -244,11 +243,10 @@ def judge(
     settings: ModelSettings,
     kind: str = REWARD,
 ) -> tuple[Status, str, int]:
-    """Return what becomes of a reward, or of a signal as if it were one.
+    """Return the status of a reward or signal, the reason, and the version under which it is stored.
 
-    Its decision is given, if there is one, and the events already under its id.
-    That is its status, why, and the version under which it is stored: 0 for an original; a `correction` without a
-    version replaces the newest.
+    `events` are those already stored under its id. The version is 0 for an original; a `correction` without a version
+    replaces the newest.
     """
     version, known = given.version, _NONE
     if events:
@@ -261,10 +259,10 @@ def judge(
             version = last + 1
         same = known.get(version)
         if same is not None and not _says_the_same(given, same):
-            hint = "" if version else ", and it is not said to be a correction"
+            hint = "" if version else ", which is not marked as a correction"
             return Status.CONFLICT, f"the {kind} is already {same.reward!r}, got {given.reward!r}{hint}", 0
         if same is not None or version < last:
-            replaced = f"version {last} of the event has replaced it" if version < last else ""
+            replaced = f"it was replaced by version {last} of the event" if version < last else ""
             return Status.DUPLICATE, replaced, 0
     if decision is None:
         return Status.PARKED, "there is no such decision yet", version
@@ -288,9 +286,9 @@ def _says_the_same(given: Reward, known: EventRow) -> bool:
 
 
 def entry(row: DecisionRow, events: Sequence[EventRow], found: Tally) -> Entry:
-    """Return a decision with all that came of it, as callers see it."""
+    """Return the public view of a decision with its events."""
     newest: dict[str, int] = {}
-    if row.session is not None:  # those of the session stand behind its own
+    if row.session is not None:  # events of the session follow its own
         events = sorted(events, key=lambda event: event.seq)
     for event in events:
         if event.kind == REWARD and event.counted:

@@ -1,38 +1,40 @@
-"""A posterior of sparse features: its mean and draws from it, kept as rewards come, go and change.
+"""A posterior on sparse features: its mean and draws from it, updated as rewards are added, removed and corrected.
 
-The mean ŵ solves a ridge regression, by steps in the dual (see `belated._kernels.sparse_ridge`, whose letters are used
-here). Each of J deviations δ_j solves the same regression on noise alone, with a prior draw: then ŵ + δ_j and ŵ − δ_j
-are draws from the posterior, exactly. All of them are members of one problem. A reward costs one step on its own row
-and some on rows that came before, a decision J + 1 products with each action, whatever the number of features d is;
-memory goes with the features that have been learned and with the rows.
+The mean ŵ solves a ridge regression, by coordinate steps in the dual (see `belated._kernels.sparse_ridge`, whose
+notation is used here). Each of J deviations δ_j solves the same regression on noise alone, with a prior draw: then ŵ +
+δ_j and ŵ − δ_j are exact draws from the posterior. Mean and deviations are the members of one problem. A reward costs
+one step on its own row and some on earlier rows, a decision J + 1 inner products per action, whatever the number of
+features d; memory grows with the features that have occurred and with the rows.
 
-*Residual.* Steps on earlier rows go on until their mean residual is small, or there were too many of them; its root,
-averaged over the latest rows, is `residual`, in units of the noise. It is zero where all members are exact draws.
+*Residual.* Steps on earlier rows continue until their mean squared residual is small or a budget is spent; its root,
+averaged over the latest rows, is `residual`, in units of the noise. It is zero if all members are exact draws.
 
-*Noise and width.* If σ is not given, σ and the prior's width τ are those that make the rewards most likely (MacKay,
-1992). Both follow from the duals α = β/τ² alone, without a factor. With S = diag(σ²/ω), α* the duals of the posterior
-mean and K = τ²XUXᵀ,
+*Noise and width.* If σ is not given, σ and the prior's width τ maximise the marginal likelihood (MacKay, 1992). Both
+follow from the duals α = β/τ² alone, without a factorisation. With S = diag(σ²/ω), α* the duals of the posterior mean
+and K = τ²XUXᵀ,
 
-    n − m = tr S(K + S)⁻¹ = Σ_i E_j[α_ij √S_i ε_ij],   so many rows are left when m weights are determined,
-    q = ŵᵀ(τ²U)⁻¹ŵ = Σ_i α*_i(y_i − S_iα*_i),          τ² ← τ² q/m,
-    Σ ω(y − xᵀŵ)² = Σ_i ω_i S_i²α*_i²,                  σ² ← that over Σω − rm, r = Σω²/Σω.
+    n − m = tr S(K + S)⁻¹ = Σ_i E_j[α_ij √S_i ε_ij],   the residual degrees of freedom for m effective parameters, q =
+    ŵᵀ(τ²U)⁻¹ŵ = Σ_i α*_i(y_i − S_iα*_i),          τ² ← τ² q/m, Σ ω(y − xᵀŵ)² = Σ_i ω_i S_i²α*_i²,                  σ² ←
+    that over Σω − rm, r = Σω²/Σω.
 
-*Rare features.* What is learned of a feature that never comes again is of no use, so it is not explored for its own
-sake. Good and Turing: of N_c features that were in c rows, each comes r_c = (c + 1)N_{c+1}/N_c times in as many rows
-again, for c = 1 and 2; others on the line through both. In a decision deviations of a feature are multiplied by
-r/(1 + r), those of a new one as if it had come once. Where features come again and again that is one.
+*Rare features.* Learning about a feature that never recurs is useless, so it should not be explored for its own sake.
+By Good and Turing, each of the N_c features seen in c rows is expected r_c = (c + 1)N_{c+1}/N_c times in as many
+further rows, for c = 1 and 2; other c are extrapolated on the line through both. In a decision, deviations of a feature
+are multiplied by r/(1 + r), those of a new feature as if it had been seen once. If features keep recurring, the factor
+is one.
 
-*Free information.* Where actions differ from one decision to the next, the one that looks best teaches about as much as
-any other, and exploring costs reward for nothing. So in a decision all deviations are multiplied by 1 − i/max i, with
-i = ½ log(1 + v/σ²), what a row whose score has the variance v tells of the weights, of the one with the largest mean.
-Where that one is known and others are not, as in a bandit of the same few actions, it is near one.
+*Free information.* If actions differ from one decision to the next, the greedy action is about as informative as any
+other, and exploring costs reward without benefit. So in a decision all deviations are multiplied by 1 − i/max i, where
+i = ½ log(1 + v/σ²) is the information gained about the weights from a row whose score has variance v, for the action
+with the largest mean. If that action is well known and others are not, as in a bandit with a few fixed actions, the
+factor is close to one.
 
-*Rows.* A correction changes a row's target, a cancel takes its xβ out of the weights; the steps that follow do the
-rest. With forgetting a row's weight ω halves with each half-life up to the latest row, and below 2⁻¹² it is dropped. Of
-more rows than `MOST_ROWS` the oldest is closed: what it taught stays in the weights, and its precision, ωx²/σ², becomes
-part of the prior's, U; with forgetting it is dropped.
+*Rows.* A correction changes a row's target, a cancellation subtracts its xβ from the weights; the steps that follow do
+the rest. With forgetting, a row's weight ω halves with each half-life up to the latest row, and the row is dropped
+below 2⁻¹². Beyond `MOST_ROWS` rows the oldest is closed: its effect stays in the weights, and its precision, ωx²/σ², is
+added to the prior precision, 1/U; with forgetting it is dropped.
 
-All of it is a function of the order in which rows came; rows that are stepped through again take turns.
+Everything is a deterministic function of the rows in their order; earlier rows are revisited in turn.
 """
 
 from __future__ import annotations
@@ -53,50 +55,49 @@ from belated.decisions._encoding import PER_ACTION, Encoding
 from belated.decisions._operations import LARGEST, PosteriorError
 from belated.types import Floats, Ints
 
-#: How many rows are kept open at most.
+#: Maximum number of open rows.
 MOST_ROWS = 2**17
-#: How many draws there are at least: the noise is estimated from them.
+#: Minimum number of draws: the noise is estimated from them.
 FEWEST = 16
-#: Earlier rows are stepped through after a reward in groups of so many, until the root of the mean residual of one is
-#: at most so much, or they have taken so many multiplications: some 50 µs, if the weights fit into a cache of so many
-#: bytes or if they do not.
+#: After a reward, earlier rows are revisited in groups of this size, until the root mean square residual of a group is
+#: at most this, or a budget of multiplications is spent (about 50 µs), which depends on whether the weights fit into a
+#: cache of this many bytes.
 GROUP, ENOUGH, WORK, MORE_WORK, CACHE = 8, 0.05, 2**17, 2**18, 2**20
-#: From one row to the next: a prime, so that all rows take turns, in an order that is not that of their coming.
+#: Stride from one revisited row to the next: a prime, so that all rows take turns in an order unrelated to arrival.
 _STRIDE = 1_000_003
-#: At how many rows half of what they say of the width is believed.
+#: Number of rows at which the width moves halfway, on the log scale, to its new estimate.
 _DOUBT = 100.0
-#: The features of a row have at least this share of the noise's standard deviation, and at most as much the other way:
-#: from nothing at all no width would ever grow.
+#: The width stays within this factor of its initial value relative to the noise: a width of zero could never grow.
 _LEAST = 0.2
-#: Below this weight a row is dropped.
+#: Rows below this weight are dropped.
 _GONE = 2.0**-12
-#: Added to the seed of prior draws and of the noise.
+#: Offsets of the seeds of prior draws and of the noise.
 _PRIOR, _NOISE = 1, 2
 
 
 class Row(NamedTuple):
-    """The features of a chosen action, and whose they are."""
+    """The features of a chosen action, with the keys of its decision and action."""
 
     name: int
     """64 bits of a digest of the decision's id."""
     number: int
-    """Of the decision: the noise of the row is a function of it."""
+    """Number of the decision, which seeds the noise of the row."""
     salt: int
-    """Of the action if it has weights of its own, else 0: features with different salts are different ones."""
+    """Hash of the action if each action has its own weights, else 0: features with different salts are distinct."""
     places: Places
     values: Singles
 
 
 class SparseOffer(NamedTuple):
-    """The features of the actions of a request that are not zero: those of action a are `begins[a]:ends[a]`."""
+    """The nonzero features of the actions of a request: those of action a are `begins[a]:ends[a]`."""
 
     begins: Ints
     ends: Ints
     places: Places
-    """Each at most once in an action."""
+    """Feature indices, each at most once per action."""
     values: Singles
     salts: Ints
-    """One of each action; features with different salts have weights of their own."""
+    """One for each action; features with different salts have separate weights."""
 
     def row(self, action: int, name: int, number: int) -> Row:
         """Return the features of an action as a row."""
@@ -104,7 +105,7 @@ class SparseOffer(NamedTuple):
         return Row(name, number, int(self.salts[action]), self.places[some], self.values[some])
 
     def packed(self, order: list[int]) -> bytes:
-        """Return the features of some actions as `unpacked` reads them."""
+        """Return the features of the actions in `order` as bytes for `unpacked`."""
         parts = [(self.places[i:j], self.values[i:j]) for i, j in ((self.begins[a], self.ends[a]) for a in order)]
         return b"".join(
             len(places).to_bytes(4, "little") + places.tobytes() + values.tobytes() for places, values in parts
@@ -112,7 +113,7 @@ class SparseOffer(NamedTuple):
 
 
 def unpacked(content: bytes, slot: int) -> tuple[Places, Singles]:
-    """Return the features of an action of a ranking: their places and values."""
+    """Return indices and values of the features of one action of a ranking."""
     at = 0
     for _ in range(slot):
         at += 4 + 8 * int.from_bytes(content[at : at + 4], "little")
@@ -121,20 +122,21 @@ def unpacked(content: bytes, slot: int) -> tuple[Places, Singles]:
 
 
 def digest(text: str) -> int:
-    """Return 63 bits that stand for a text, the id of a decision for instance."""
+    """Return a 63-bit hash of a text, such as the id of a decision."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
 @lru_cache(maxsize=100_000)
 def salt_of(action: str) -> int:
-    """Return the salt of an action with weights of its own."""
+    """Return the salt of an action that has its own weights."""
     return digest(action)
 
 
 def sparse_offer(encoding: Encoding, context: Any, offer: Mapping[str, Mapping[str, Any]]) -> SparseOffer:
-    """Return the sparse features of actions; those with weights of their own have the same, and salts."""
+    """Return the sparse features of actions; if each action has its own weights, equal features with different
+    salts."""
     begins, ends, places, values = encoding.rows(context, offer)
-    if values.size and max(-values.min(), values.max()) > LARGEST:  # their squares must be 32-bit floats
+    if values.size and max(-values.min(), values.max()) > LARGEST:  # their squares must fit into 32-bit floats
         raise refuse("the products of features", float(np.abs(values).max()), f"of magnitude at most {LARGEST:g}")
     if encoding.weights == PER_ACTION:
         begins, ends = begins.repeat(len(offer)), ends.repeat(len(offer))
@@ -145,7 +147,7 @@ def sparse_offer(encoding: Encoding, context: Any, offer: Mapping[str, Mapping[s
 
 
 class _Arrays(NamedTuple):
-    """All arrays; the first n rows and the first m slots of them are in use."""
+    """All arrays; the first n rows and the first m feature slots are in use."""
 
     begins: Ints
     ends: Ints
@@ -161,17 +163,17 @@ class _Arrays(NamedTuple):
     relative: Singles
     counts: Places
     members: Singles
-    """The mean first, then deviations."""
+    """The mean in the first column, then the deviations."""
     table: Places
     frequencies: Ints
-    """How many features are in c rows, for c = 0 … 3; the first is of no use."""
+    """Number of features seen in c rows, for c = 0 … 3; entry 0 is unused."""
     damping: Singles
-    """By what deviations of a feature in c rows are multiplied."""
+    """Factor on the deviations of a feature seen in c rows."""
 
 
 @kernel
 def slot_of(table: Places, features: Ints, key: int) -> tuple[int, int]:
-    """Return the slot of a feature, -1 if it has none, and where it is or would be in the table."""
+    """Return the slot of a feature, or -1, and its index in the hash table, or the free index where it belongs."""
     mask = np.uint64(table.size - 1)
     at = mixed(np.uint64(key)) & mask
     while True:
@@ -192,7 +194,7 @@ def problem_of(a: _Arrays, sigma: float, kappa: float, seed: int) -> Problem:
 
 @kernel
 def count(a: _Arrays, slot: int, change: int) -> None:
-    """Let a feature be in one more row, or in one less."""
+    """Change the number of rows that contain a feature."""
     before = a.counts[slot]
     a.counts[slot] = before + change
     if before < 4:
@@ -203,7 +205,7 @@ def count(a: _Arrays, slot: int, change: int) -> None:
 
 @kernel
 def damp(a: _Arrays) -> None:
-    """Compute by what deviations of features are multiplied: r/(1 + r) of how often each comes again."""
+    """Compute the factors r/(1 + r) on the deviations of features: see *rare features*."""
     once, twice, thrice = a.frequencies[1] + 1.0, a.frequencies[2] + 1.0, a.frequencies[3] + 1.0
     first, second = 2.0 * twice / once, 3.0 * thrice / twice
     slope = min(max(second - first, 0.0), 1.0)
@@ -214,9 +216,9 @@ def damp(a: _Arrays) -> None:
 
 @kernel
 def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: float, seed: int) -> int:
-    """Put slots in the place of the `size` features of row i, after `used`; return how many slots there are then.
+    """Replace the `size` features of row i, which begin at `used`, by their slots; return the new number of slots.
 
-    Features that have none get one, with prior draws.
+    New features get a slot with prior draws.
     """
     a.begins[i] = used
     for k in range(used, used + size):
@@ -242,9 +244,9 @@ def append(a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: f
 def run_through(
     a: _Arrays, i: int, n: int, now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float
 ) -> tuple[int, float]:
-    """Step on row i (on none if it is negative) and on others; return how many these were, and their residual.
+    """Step on row i (unless it is negative) and on earlier rows; return the number of the latter, and their residual.
 
-    There are no more if the root of the mean residual of a group of them is at most `enough`.
+    Stops when the root mean square residual of a group is at most `enough`.
     """
     problem, work = problem_of(a, sigma, kappa, seed + _NOISE), np.empty(a.members.shape[1], np.float32)
     if i >= 0:
@@ -278,9 +280,9 @@ def bring_in(
     a: _Arrays, i: int, m: int, used: int, size: int, salt: int, width: float,
     now: float, sigma: float, kappa: float, seed: int, cursor: int, most: int, enough: float,
 ) -> tuple[int, int, float]:  # fmt: skip
-    """Append row i and step through it and others; return how many slots there are then, and see `run_through`.
+    """Append row i and step on it and on others; return the new number of slots and the results of `run_through`.
 
-    In one call, since reading the arrays from Python takes as long as a few steps.
+    One call, since passing the arrays from Python takes as long as a few steps.
     """
     a = borrowed(a)
     m = append(a, i, m, used, size, salt, width, seed)
@@ -290,7 +292,7 @@ def bring_in(
 
 @entry_point
 def take_out(a: _Arrays, i: int) -> None:
-    """Take row i out of the weights, and out of the counts."""
+    """Remove row i from the weights and from the feature counts."""
     add(problem_of(a, 1.0, 1.0, 0), i, a.members, a.duals[i], -1.0)
     for k in range(a.begins[i], a.ends[i]):
         count(a, a.slots[k], -1)
@@ -299,7 +301,7 @@ def take_out(a: _Arrays, i: int) -> None:
 
 @entry_point
 def close(a: _Arrays, i: int, kappa: float) -> None:
-    """Make the precision of row i, ωx²/σ², a part of the prior's: 1/U grows by ωx²/κ."""
+    """Add the precision of row i, ωx²/σ², to the prior precision: 1/U grows by ωx²/κ."""
     for k in range(a.begins[i], a.ends[i]):
         slot, x = a.slots[k], a.values[k]
         a.relative[slot] = np.float32(1.0 / (1.0 / a.relative[slot] + a.weights[i] * x * x / kappa))
@@ -307,9 +309,9 @@ def close(a: _Arrays, i: int, kappa: float) -> None:
 
 @entry_point
 def amend(a: _Arrays, salt: int, places: Places, values: Singles, target: float, added: float, kappa: float) -> None:
-    """Change the mean by what a closed row would change: by the target's change, or without the row.
+    """Correct the mean for a closed row: for a change of its target, or for its removal.
 
-    Its precision is in U: ŵ moves by U x e/κ, where e is `added` or, if that is not a number, xᵀŵ − y.
+    The row's precision is in U: ŵ moves by U x e/κ, where e is `added` or, if that is nan, xᵀŵ − y.
     """
     change = added
     if math.isnan(added):
@@ -347,7 +349,7 @@ def statistics(a: _Arrays, n: int, sigma: float, tau: float, seed: int) -> tuple
 
 @entry_point
 def widen(a: _Arrays, m: int, more: float, seed: int) -> None:
-    """Add `more`·√U·z to the weights: the prior's width has changed by so much."""
+    """Add `more`·√U·z to the deviations, after the prior's width has changed by `more`."""
     noise = np.empty(a.members.shape[1], np.float32)
     for slot in range(m):
         standard_normals(seed + _PRIOR, a.features[slot], noise)
@@ -360,11 +362,11 @@ def widen(a: _Arrays, m: int, more: float, seed: int) -> None:
 def add_scores(
     a: _Arrays, offer: SparseOffer, action: int, width: float, seed: int, damped: bool, noise: Singles, out: Singles
 ) -> None:
-    """Set `out` to the mean of an action's score, and its deviations."""
+    """Set `out` to the mean and the deviations of an action's score."""
     out[:] = np.float32(0.0)
     rarest, first = a.damping.size - 1, offer.begins[action]
     slots = np.empty(offer.ends[action] - first, np.int32)
-    for k in range(slots.size):  # in a loop of its own, so that the processor need not wait for one after the other
+    for k in range(slots.size):  # a separate loop, so that the lookups can overlap
         slots[k], _ = slot_of(a.table, a.features, int(offer.places[first + k]) ^ int(offer.salts[action]))
     for k in range(first, offer.ends[action]):
         x, slot = offer.values[k], slots[k - first]
@@ -375,7 +377,7 @@ def add_scores(
                 x *= a.damping[min(a.counts[slot], rarest)]
             for j in range(1, out.size):
                 out[j] += x * weights[j]
-        else:  # nothing is known of it: it is drawn from the prior
+        else:  # an unseen feature: drawn from the prior
             standard_normals(seed + _PRIOR, int(offer.places[k]) ^ int(offer.salts[action]), noise)
             x *= np.float32(width)
             if damped:
@@ -394,9 +396,9 @@ def score(a: _Arrays, offer: SparseOffer, width: float, seed: int, out: Singles)
 
 @kernel
 def worth(scores: Singles, sigma: float) -> float:
-    """Return which part of the information that an action could bring the one that looks best does not.
+    """Return 1 − i/max i: the fraction of the largest possible information that the greedy action does not bring.
 
-    A row with a score of variance v tells ½ log(1 + v/σ²) of the weights.
+    A row whose score has variance v carries the information i = ½ log(1 + v/σ²) about the weights.
     """
     greedy, most, best = 0.0, 0.0, np.float32(-np.inf)
     for action in range(len(scores)):
@@ -414,10 +416,10 @@ def worth(scores: Singles, sigma: float) -> float:
 def count_wins(
     a: _Arrays, offer: SparseOffer, width: float, sigma: float, seed: int, scale: float, out: Floats
 ) -> None:
-    """Set `out` to the share of draws in which each action is the best, deviations being `scale` times as wide.
+    """Set `out` to the fraction of draws in which each action is the best, with deviations scaled by `scale`.
 
-    See *rare features* and *free information* at the top of this module. Actions that are equal but for rounding share
-    a win.
+    See *rare features* and *free information* at the top of this module. Actions that are equal up to rounding share a
+    win.
     """
     a, offer = borrowed(a), borrowed(offer)
     actions, members = out.size, a.members.shape[1]
@@ -446,7 +448,7 @@ def count_wins(
 
 @entry_point
 def compact(a: _Arrays, slots: Places, values: Singles, n: int) -> None:
-    """Move the features of the first n rows into other arrays, one row after the other."""
+    """Copy the features of the first n rows contiguously into other arrays."""
     used = 0
     for i in range(n):
         begin, a.begins[i] = a.begins[i], used
@@ -458,30 +460,22 @@ def compact(a: _Arrays, slots: Places, values: Singles, n: int) -> None:
 
 @entry_point
 def rehash(table: Places, features: Ints, m: int) -> None:
-    """Fill an empty table with the slots of the first m features."""
+    """Fill an empty hash table with the slots of the first m features."""
     for slot in range(m):
         _, at = slot_of(table, features, features[slot])
         table[at] = slot + 1
 
 
 class SparsePosterior:
-    """Members of the posterior of weights on sparse features: see the top of this module.
+    """A posterior over the weights of sparse features, held as draws: see the top of this module.
 
     Parameters
     ----------
     dimension
-        Number of features d that a place can name.
-    draws
-        How many draws there are, 16 at least.
-    scale
-        ν, multiplies the standard deviations of draws.
-    noise
-        σ, or None to estimate it, and the prior's width, from the rewards.
-    ridge
-        λ: if the noise is given, the prior precision 1/τ² of the weights; else where its estimate starts, in units of
-        the noise and of the features' mean length.
-    seed
-        Of the members.
+        Number of features d: feature indices are below it. draws Number of draws, at least 16. scale ν, a factor on the
+        standard deviations of draws. noise σ, or None to estimate it, and the prior's width, from the rewards. ridge
+        λ: if the noise is given, the prior precision 1/τ² of the weights; otherwise the initial value of its estimate,
+    relative to the noise and to the features' mean length. seed Seed of the members.
     """
 
     retries = 0
@@ -510,21 +504,21 @@ class SparsePosterior:
         )  # fmt: skip
         self._slots = self._used = self._live = self._cursor = self._closed = 0
         self._fitted = 0
-        """How many rows there were when noise and width were estimated."""
+        """Number of rows when noise and width were last estimated."""
         self._squares = self._length = 0.0
-        """Σ y² and Σ |x|² of all rows that have come."""
+        """Σ y² and Σ |x|² over all rows so far."""
         self._seen = 0
         self._latest = -math.inf
         self._square_residual = 0.0
         self._index: dict[int, int] = {}
-        """Where the row of each decision is, oldest first."""
+        """The row index of each decision, oldest first."""
         self._made: dict[Hashable, Any] = {}
         self.steps = 0
-        """How many rows have been stepped through, since this object was made."""
+        """Number of steps on rows since this object was created."""
 
     @property
     def ages(self) -> tuple[Any, ...]:
-        """The posteriors that learn: this one."""
+        """The posteriors that learn: only this one."""
         return (self,)
 
     @property
@@ -533,17 +527,17 @@ class SparsePosterior:
 
     @property
     def rows(self) -> int:
-        """How many rows are open."""
+        """Number of open rows."""
         return len(self._index)
 
     @property
     def features(self) -> int:
-        """How many features have been learned."""
+        """Number of features that have occurred."""
         return self._slots
 
     @property
     def residual(self) -> float:
-        """How far members are from exact draws: the root mean square of the latest residuals, in units of the noise."""
+        """Distance of the members from exact draws: root mean square of the latest residuals, in units of the noise."""
         return math.sqrt(self._square_residual)
 
     @property
@@ -556,14 +550,14 @@ class SparsePosterior:
         return self._latest
 
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
-        """Change the scale; the others cannot change while a model lives."""
+        """Change the scale; noise and ridge are fixed for the life of a model."""
         self._scale = scale
 
     def grow(self, block: int) -> None:
-        """Do nothing: features get their place when they are learned."""
+        """Do nothing: features get their slots when they first occur."""
 
     def learn(self, block: int, x: Row, reward: float, time: float = 0.0) -> None:
-        """Add a row that was decided at `time`, in half-lives."""
+        """Add a row with the decision time `time`, in half-lives."""
         n, size = len(self._index), x.places.size
         if time > self._latest:
             self._latest = time
@@ -609,7 +603,7 @@ class SparsePosterior:
         self._replay(i)
 
     def unlearn(self, block: int, x: Row, reward: float, time: float = 0.0) -> None:
-        """Take a row back."""
+        """Remove a row."""
         self._squares -= reward * reward
         self._seen -= 1
         self._length -= float(x.values.dot(x.values))
@@ -620,16 +614,16 @@ class SparsePosterior:
             amend(self._a, x.salt, x.places, x.values, reward, math.nan, self._kappa)
 
     def shares(self, offer: SparseOffer) -> Floats:
-        """Return the share of draws in which each action is the best."""
+        """Return the fraction of draws in which each action is the best."""
         won = np.empty(offer.begins.size)
-        kind = offer.begins.flags.num, offer.places.flags.num, offer.values.flags.num  # what may be the caller's
+        kind = offer.begins.flags.num, offer.places.flags.num, offer.values.flags.num  # arrays of the caller
         self._compiled(count_wins, self._a, offer, self._tau, self._sigma, self.seed, self._scale, won, kind=kind)
         if won[0] != won[0]:
-            raise PosteriorError("the weights are not finite, and nothing can be drawn from them")
+            raise PosteriorError("the weights are not finite, so nothing can be drawn from them")
         return won
 
     def scores(self, offer: SparseOffer) -> Singles:
-        """Return draws of the scores of the actions, shape (actions, draws), whether features are rare or not."""
+        """Return draws of the actions' scores, shape (actions, draws), without the factors for rare features."""
         out = np.empty((offer.begins.size, self._a.members.shape[1]), np.float32)
         score(self._a, offer, self._tau, self.seed, out)
         return np.concatenate([out[:, :1] + out[:, 1:], out[:, :1] - out[:, 1:]], axis=1)
@@ -645,7 +639,7 @@ class SparsePosterior:
         return self._sigma
 
     def settle(self, tolerance: float, most: int = 1000) -> int:
-        """Sweep over all rows until the residual is small; return how many sweeps that took."""
+        """Sweep over all rows until the residual is at most `tolerance`; return the number of sweeps."""
         n = len(self._index)
         for sweeps in range(most if n else 0):
             if self._replay(-1, n, 0.0) <= tolerance:
@@ -653,11 +647,11 @@ class SparsePosterior:
         return most if n else 0
 
     def summary(self) -> dict[str, float]:
-        """Return figures for those who watch."""
+        """Return diagnostics for monitoring."""
         return {"residual": self.residual, "width": self._tau, "features": self._slots, "rows": len(self._index)}
 
     def mean(self, salt: int = 0) -> Floats:
-        """Return the mean weights of all features with a salt; 0 for those that were never learned."""
+        """Return the mean weights of all features with a salt; 0 for features that never occurred."""
         mean = np.zeros(self.dimension)
         places = self._a.features[: self._slots] ^ salt
         mine = (places >= 0) & (places < self.dimension)
@@ -666,12 +660,12 @@ class SparsePosterior:
 
     @property
     def size(self) -> int:
-        """About how many bytes `state` returns."""
+        """Approximate size of `state` in bytes."""
         members = int(self._a.members.shape[1])
         return self._slots * (12 + 4 * members) + len(self._index) * (48 + 4 * members) + 8 * self._live
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything, bit for bit, as arrays that `restore` takes."""
+        """Return the exact state as arrays for `restore`."""
         self._compact(self._a.slots.size)
         a, n, m = self._a, len(self._index), self._slots
         return {
@@ -690,7 +684,7 @@ class SparsePosterior:
         sizes, (m, members) = arrays["sizes"], arrays["members"].shape
         n, used = len(sizes), int(sizes.sum())
         if members != self._a.members.shape[1] or sizes.min(initial=0) < 0:
-            raise refuse("members", members, f"{self._a.members.shape[1]}, with rows of as many features as there are")
+            raise refuse("members", members, f"{self._a.members.shape[1]}, consistent with the other arrays")
         self._slots = self._used = self._live = 0
         self._index = {}
         self._make_room(n, m, used)
@@ -718,14 +712,14 @@ class SparsePosterior:
             raise refuse("names", n, "different ones")
 
     def cached(self) -> dict[str, npt.NDArray[Any]]:
-        """Return nothing: all is in the state."""
+        """Return an empty dict: everything is in the state."""
         return {}
 
     def restore_cached(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
         """Do nothing."""
 
     def _compiled(self, function: Any, *arguments: Any, kind: Hashable = None) -> Any:
-        """Call a kernel; to find out of what kinds the arrays of this object are, every time, would take long."""
+        """Call a kernel with a cached dispatch: inspecting the types of all arrays at every call would take long."""
         made = self._made.get((function, kind))
         if made is None:
             made = self._made[function, kind] = (
@@ -738,7 +732,7 @@ class SparsePosterior:
         return (self._sigma / self._tau) ** 2
 
     def _replay(self, i: int, most: int = 0, enough: float = ENOUGH) -> float:
-        """Step on a row and on those whose turn it is; return the root of the mean residual of these."""
+        """Step on row i and on the rows whose turn it is; return the root mean square residual of the latter."""
         n = len(self._index)
         if n == 0:
             return 0.0
@@ -750,7 +744,7 @@ class SparsePosterior:
         return math.sqrt(square)
 
     def _most(self, n: int) -> int:
-        """Return how many of n rows are stepped through at most; a step takes 2·J multiplications for each feature."""
+        """Return the maximum number of rows to revisit; a step takes 2·J multiplications per feature."""
         members = self._members
         work = MORE_WORK if 4 * self._slots * members <= CACHE else WORK
         return max(GROUP, work * n // (2 * members * max(self._live, 1)))
@@ -785,7 +779,7 @@ class SparsePosterior:
         self._replay(-1, min(2 * n, 4096))
 
     def _drop(self, name: int) -> None:
-        """Take a row out of the weights and of memory."""
+        """Remove a row from the weights and from memory."""
         take_out(self._a, self._index[name])
         self._release(name)
 
@@ -795,23 +789,23 @@ class SparsePosterior:
         self._release(name)
 
     def _release(self, name: int) -> None:
-        """Give the place of a row to the last one."""
+        """Free a row by moving the last row into its place."""
         a, i = self._a, self._index.pop(name)
         self._live -= int(a.ends[i] - a.begins[i])
         last = len(self._index)
         if i < last:
-            for each in a[:8]:  # those of rows
+            for each in a[:8]:  # the arrays of rows
                 each[i] = each[last]
             self._index[int(a.names[i])] = i
 
     def _compact(self, size: int) -> None:
-        """Let the features of rows lie in arrays of this size, one row after the other."""
+        """Store the features of the rows contiguously in arrays of this size."""
         slots, values = np.zeros(size, np.int32), np.zeros(size, np.float32)
         compact(self._a, slots, values, len(self._index))
         self._a, self._used = self._a._replace(slots=slots, values=values), self._live
 
     def _make_room(self, rows: int, slots: int, used: int) -> None:
-        """Let the arrays hold so many rows, slots and features of rows."""
+        """Grow the arrays to hold this many rows, slots and features of rows."""
         a = self._a
         if used > a.slots.size:
             self._compact(2 * (used - self._used + self._live))

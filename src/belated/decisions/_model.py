@@ -49,18 +49,19 @@ from belated.types import Floats
 if TYPE_CHECKING:
     from belated.decisions._planner import Planner
 
-#: What may not change while a model lives: the sums would no longer mean what they say.
+#: Settings that cannot change during the life of a model, since its sums would become meaningless.
 FIXED = ("encoding", "signals", "likelihood", "forgetting", "seed", "horizon", "basis")
-#: What makes the members of a sparse posterior.
+#: Settings that determine the members of a sparse posterior.
 SPARSE = ("draws", "noise", "ridge")
-#: A reward is parked if its id was made within so many seconds; clocks of two machines may differ by so many.
+#: A reward is parked if its id was made within this many seconds; and the maximum difference between two machines'
+#: clocks.
 PARKING, SKEW = 3600.0, 60.0
-#: Rows that are held for the planner at most.
+#: Maximum number of rows buffered for the planner.
 RECENT = 2**14
 
 
 def fixed_settings(settings: ModelSettings) -> tuple[str, ...]:
-    """Return what may not change while a model lives."""
+    """Return the names of the settings that cannot change during the life of a model."""
     return FIXED + (SPARSE if settings.is_sparse(settings.encoding.dimension) else ())
 
 
@@ -80,7 +81,7 @@ class JsonRequests:
             offer = _offered(given.actions, settings)
             text = _json("actions", given.actions if isinstance(given.actions, Mapping) else list(offer))
         if not offer:
-            raise refuse("actions", given.actions, "given with the request, at least one")
+            raise refuse("actions", given.actions, "given with the request (at least one)")
         # The state of a step is encoded with the session: see `_plans`.
         features: Floats | SparseOffer = _NO_FEATURES
         if self.sparse:
@@ -96,7 +97,7 @@ class JsonRequests:
         return _json("the request", body, _encode_sorted).encode()
 
     def may_appear(self, id: str, now: float) -> bool:  # noqa: A002
-        """Whether an id is one of ours, and young."""
+        """Whether an id was generated recently, so that another process may still store its decision."""
         made = time_of(id)
         return made is not None and now - PARKING <= made <= now + SKEW
 
@@ -110,7 +111,7 @@ def _offered(actions: Any, settings: ModelSettings) -> dict[str, Mapping[str, An
     known, offered = settings.actions, {}
     for name in actions:
         if known and name not in settings.offer:
-            raise refuse("each of actions", name, f"of those on offer ({', '.join(list(settings.offer)[:20])})")
+            raise refuse("each of actions", name, f"one of those on offer ({', '.join(list(settings.offer)[:20])})")
         features = actions[name] if isinstance(actions, Mapping) else known.get(name, {})
         offered[name if known else check_text("each of actions", name)] = features
     return offered
@@ -124,33 +125,29 @@ def _json(name: str, value: Any, encode: Callable[[Any], str] = _encode) -> str:
     try:
         return encode(value)
     except (TypeError, ValueError, RecursionError):
-        raise refuse(name, value, "what JSON can hold: finite numbers, strings, lists and objects") from None
+        raise refuse(name, value, "valid JSON: finite numbers, strings, lists and objects") from None
 
 
 class Model(Engine):
-    """Decides, and learns whenever a reward comes. Safe to call from several threads.
+    """Decides, and learns whenever a reward arrives. Thread-safe.
 
-    A single call (`decide`, `feedback` and so on) is one commit. A service collects operations and has many of them
-    done in one, of several models if it likes:
+    A single call (`decide`, `feedback` and so on) is one commit. A service collects operations, possibly of several
+    models, and runs them in one commit:
 
         batches = [model.prepare(operations), ...]   # answers and rows; nothing has changed
         commit(store, batches)                       # durable, and then learned
         batches[0].answers                           # one for each operation
 
-    If the store fails, drop the batches: nothing has happened. From `prepare` to the end of `commit` nobody else
-    may write for the model: hold `model.lock`. Decisions of one batch are drawn from the posterior before it.
+    If the store fails, discard the batches: nothing has changed. Hold `model.lock` from `prepare` to the end of
+    `commit`, so that nobody else writes for the model. All decisions of a batch are drawn from the posterior before the
+    batch.
 
     Parameters
     ----------
     name
-        Of the model, within its store.
-    settings
-        A new version of them is stored if they differ from the latest; None: the latest.
-    store
-        Where the log is kept.
-    clock
-        Returns seconds since 1970. None: the clock of this machine, or of the database if the store is one; a jump of
-        more than five minutes raises `ClockError`.
+        Name of the model, unique within its store. settings A new version is stored if they differ from the latest;
+    None for the latest. store Where the log is stored. clock Returns seconds since 1970. None for this machine's clock,
+    or the database's if the store is shared; a jump of more than five minutes raises `ClockError`.
 
     Examples
     --------
@@ -169,7 +166,7 @@ class Model(Engine):
                 raise UnknownNameError(f"model must be one of {store.models()}, got {name!r}")
             try:
                 store.add_settings(SettingsRow(name, 1, (clock or store.time)(), settings.to_json()))
-            except ConflictError:  # another process has made the same model at the same moment
+            except ConflictError:  # another process has created the same model at the same time
                 if not store.shared:
                     raise
 
@@ -180,11 +177,11 @@ class Model(Engine):
         self._reading, self._planning = Lock(), Lock()
         self._planner: Planner | None = None
         self._recent: deque[Row] = deque(maxlen=RECENT)
-        """The latest rows of the log, which the planner then need not read from the store."""
-        self._weights: tuple[tuple[object, ...], dict[str, Floats]] | None = None  # as of a version of the state
+        """The latest rows of the log, so that the planner need not read them from the store."""
+        self._weights: tuple[tuple[object, ...], dict[str, Floats]] | None = None  # cached for one version of the state
         super().__init__(name, store, clock, new_state)
         self.has_sessions = self.settings.sessions is not None
-        """Whether its decisions are steps of sessions; that never changes."""
+        """Whether decisions are steps of sessions; never changes."""
         if self.has_sessions:
             warm_up(self.state)
         if settings is not None:
@@ -201,7 +198,7 @@ class Model(Engine):
     def run(
         self, operations: Sequence[Operation], *, all_or_none: bool = False
     ) -> list[Choice | Outcome | BelatedError]:
-        """Do `operations` in one commit; with `all_or_none` raise the first error of a decision, and do nothing."""
+        """Run `operations` in one commit; with `all_or_none`, raise the first error of a decision and store nothing."""
         return [_shown(answer) for answer in self.answer(operations, all_or_none=all_or_none)]
 
     def decide(self, context: Mapping[str, Any], **options: Any) -> Choice:
@@ -214,11 +211,11 @@ class Model(Engine):
         return [choice_of(answer.row) for answer in answers if isinstance(answer, Decided)]
 
     def feedback(self, id: str, reward: float, **options: Any) -> Outcome:  # noqa: A002
-        """Report a reward; the options are those of `Reward`. That of a session has an empty id, and `session`."""
+        """Report a reward; the options are those of `Reward`. For a session, pass an empty id and `session`."""
         return self._event(Reward(id, reward, **options))
 
     def signal(self, id: str, signal: str, value: float = 1.0, **options: Any) -> Outcome:  # noqa: A002
-        """Report a signal, which may announce a reward and is none; the options are those of `Signal`."""
+        """Report a signal, which may precede a reward; the options are those of `Signal`."""
         return self._event(Signal(id, signal, value, **options))
 
     def feedback_many(self, rewards: Sequence[Reward]) -> list[Outcome]:
@@ -226,12 +223,12 @@ class Model(Engine):
         return [answer for answer in self.answer(rewards) if isinstance(answer, Outcome)]
 
     def record(self, context: Mapping[str, Any], action: str, reward: float | None = None, **options: Any) -> Choice:
-        """Store and learn a decision that somebody else made, in one commit; the options are those of `Decide`."""
+        """Store and learn a decision made elsewhere, in one commit; the options are those of `Decide`."""
         if reward is None:
             return self.decide(context, chosen=action, **options)
         real("reward", reward)
         with self.lock:
-            if options.get("key") is not None:  # it may have been recorded, under another id
+            if options.get("key") is not None:  # it may already be recorded under another id
                 choice = self.decide(context, chosen=action, **options)
                 self.feedback(choice.id, reward)
                 return choice
@@ -240,28 +237,28 @@ class Model(Engine):
             decision = Decide(context, chosen=action, id=name, **options)
             answer = self.answer([decision, Reward(name, reward)], all_or_none=True)[0]
             assert isinstance(answer, Decided)
-            self.tick()  # its window may be over already
+            self.tick()  # its window may already be over
             return choice_of(answer.row)
 
     def new_id(self) -> str:
-        """Return an id for a decision to be made now, for a caller who must know it before."""
+        """Return an id for a decision to be made now, for callers who need it in advance."""
         return new_id(self.now())
 
     def activate(self, id: str) -> Outcome:  # noqa: A002
-        """Let a decision made with `active=False` count from now on."""
+        """Activate a decision made with `active=False`: it counts from now on."""
         return self._event(Activate(id))
 
     def cancel(self, id: str = "", *, session: str | None = None) -> Outcome:  # noqa: A002
-        """Take a decision back, or a whole session, and unlearn it exactly."""
+        """Cancel a decision or a whole session, and unlearn it exactly."""
         return self._event(Cancel(id, session))
 
     def end(self, session: str, *, terminal: bool = False, context: Mapping[str, Any] | None = None) -> Outcome:
-        """End a session: it has no further step. Unless it is `terminal` it was cut, in a context if one is given."""
+        """End a session. Unless it is `terminal` it was cut; `context` is the state in which it was cut, if known."""
         return self._event(End(session, terminal, context))
 
     def new_planner(self) -> Planner:
-        """Return one that has learned nothing of the log yet."""
-        from belated.decisions._planner import Planner  # and with it all agents
+        """Return a planner that has not read the log yet."""
+        from belated.decisions._planner import Planner  # imports all agents
 
         return Planner(self.name, self.store, self._new_state)
 
@@ -271,19 +268,19 @@ class Model(Engine):
             self._recent.extend(rows)
 
     def rehearse(self) -> None:
-        """Compile now what the first plans of sessions would have to wait for."""
+        """Compile what the first plans of sessions would otherwise wait for."""
         from belated.decisions._session_learner import rehearse
 
         if self.has_sessions:
-            with suppress(BelatedError):  # made-up contexts may be beyond what a feature map takes
+            with suppress(BelatedError):  # synthetic contexts may be outside the range of a feature map
                 rehearse(self.settings.to_json())
 
     def plan(self, rest: Callable[[], None] = lambda: None) -> int:
-        """Draw a set of plans from all that the log has now, and publish it; return the place it was drawn from.
+        """Draw a set of plans from the current log and publish it; return the log position it was drawn from.
 
-        Sessions that open from then on draw from it; decisions do not wait for it. If nothing has come since the latest
-        set, or another process was faster, that one stays. `rest` is called after each row of the log that is learned:
-        a thread in the background can let others go on.
+        New sessions draw from it; decisions do not wait for it. If nothing is new since the latest set, or another
+        process has published one, that set stays. `rest` is called after each learned row of the log, so that a
+        background thread can yield to others.
         """
         from belated.decisions._plans import plans_from_bytes
 
@@ -293,7 +290,7 @@ class Model(Engine):
                     self.catch_up()
                 state = self.state
                 if state.sessions is None:
-                    raise refuse("the model", self.name, "one of sessions, with a horizon")
+                    raise refuse("the model", self.name, "a model of sessions, with a horizon")
                 upto, version, known = state.seq, state.settings_version, state.sessions.plan
                 settings = state.settings
                 recent = list(self._recent)
@@ -309,7 +306,7 @@ class Model(Engine):
                 return self.state.sessions.plan or 0
 
     def plan_is_due(self) -> bool:
-        """Whether there is no set of plans yet, or something to learn that the latest has not seen."""
+        """Whether there is no set of plans yet, or something new since the latest."""
         with self.lock:
             if self.store.shared:
                 self.catch_up()
@@ -317,7 +314,8 @@ class Model(Engine):
             return sessions is not None and (sessions.plan is None or sessions.told > sessions.plan)
 
     def recompute(self) -> list[str]:
-        """Compute the state and the sets of plans again from the log, and return how they differ: empty if equal."""
+        """Recompute the state and the sets of plans from the log, and return the differences; empty if there are
+        none."""
         found = super().recompute()
         if found or not self.has_sessions or not self.store.plans(self.name):
             return found
@@ -331,15 +329,15 @@ class Model(Engine):
         return answer
 
     def change(self, settings: ModelSettings) -> int:
-        """Go on with other settings, for instance other actions; return their version.
+        """Change the settings, for instance the actions; return their version.
 
-        What would make the sums meaningless (encoding, signals, ages, forgetting, seed) cannot change: migrate
-        to another store.
+        Settings that the sums depend on (encoding, signals, ages, forgetting, seed) cannot change: migrate to another
+        store.
         """
         with self.lock:
             for attempt in range(1, ATTEMPTS + 1):
                 for row in self.store.settings(self.name):
-                    if row.version > self.settings_version:  # of another process
+                    if row.version > self.settings_version:  # stored by another process
                         apply(self.state, row)
                 settings = settings.continued(self.settings)
                 if settings.to_json() == self.settings.to_json():
@@ -347,18 +345,18 @@ class Model(Engine):
                 for name in fixed_settings(settings):
                     if getattr(settings, name) != getattr(self.settings, name):
                         raise InvalidInputError(
-                            f"{name} must stay as it is while a model lives, {getattr(self.settings, name)}, got "
-                            f"{getattr(settings, name)}: `belated decisions migrate` makes a store with the other"
+                            f"{name} is fixed for the life of a model and must be {getattr(self.settings, name)}, got "
+                            f"{getattr(settings, name)}: `belated decisions migrate` copies the store with new settings"
                         )
                 if settings.silence != self.settings.silence and Ages.of(settings.silence) != self.state.ages:
                     raise InvalidInputError(
-                        f"silence must keep its ages while a model lives, {self.settings.silence}, got "
-                        f"{settings.silence}: `belated decisions migrate` makes a store with the other"
+                        f"silence must keep its ages for the life of a model, {self.settings.silence}, got "
+                        f"{settings.silence}: `belated decisions migrate` copies the store with new settings"
                     )
                 row = SettingsRow(self.name, self.settings_version + 1, self._clock(), settings.to_json())
                 try:
                     self.store.add_settings(row)
-                except ConflictError:  # another process was faster: see what it says
+                except ConflictError:  # another process has stored this version first: catch up and retry
                     if not self.store.shared or attempt == ATTEMPTS:
                         raise
                     continue
@@ -367,19 +365,19 @@ class Model(Engine):
             return self.settings_version
 
     def add_action(self, name: str, features: Mapping[str, Any] | None = None) -> int:
-        """Offer another action, or a retired one again; return the version of the settings."""
+        """Add an action, or offer a retired one again; return the version of the settings."""
         with self.lock:
             return self.change(self.settings.with_action(name, features))
 
     def retire_action(self, name: str) -> int:
-        """Offer an action no longer; rewards of its decisions still count. Return the version of the settings."""
+        """Stop offering an action; rewards of its decisions still count. Return the version of the settings."""
         with self.lock:
             return self.change(self.settings.without_action(name))
 
     def purge(self, before: float) -> int:
-        """Drop the decisions made before a time (seconds since 1970); what they taught stays. Return how many.
+        """Drop the decisions made before a time (seconds since 1970) and return their number; what was learned stays.
 
-        Decisions with an open window stay. Others may go on using the store.
+        Decisions with an open window stay. Other processes may keep using the store.
         """
         with self._alone():
             before, over = real("before", before, at_least=0.0, at_most=self._clock()), self.state.over
@@ -390,35 +388,36 @@ class Model(Engine):
             return len(gone)
 
     def _is_over(self, name: str, steps: Mapping[str | None, int]) -> bool:
-        """Whether a session has ended, and had no more than these steps."""
+        """Whether a session has ended and has no steps beyond these."""
         session = find_session(self.state, name)
         return session is not None and not self.is_open(name) and len(session.ids) == steps[name]
 
     def is_open(self, session: str) -> bool:
-        """Whether a session has had a step, and has not ended."""
+        """Whether a session has a step and has not ended."""
         sessions = self.state.sessions
         return sessions is not None and session in sessions.open
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold all locks, with all that is known: of a model of sessions the planner's, too, which comes first."""
+        """Hold all locks with an up-to-date state; for a model of sessions also the planner's, which must be taken
+        first."""
         with self._planning:
             if self.has_sessions:
-                self._the_planner().catch_up(self.state.seq)  # what is left to learn then is little
+                self._the_planner().catch_up(self.state.seq)  # little is left to learn under the locks
             with self.lock:
                 if self.store.shared:
                     self.catch_up()
                 yield
 
     def keep_learned(self) -> None:
-        """Store what plans are drawn from beside the state, so that the next process need not read the whole log."""
+        """Store the planner's memory in a snapshot, so that the next process need not read the whole log."""
         if self._planner is not None:
             with self._alone():
                 self._planner.catch_up(self.state.seq)
                 self.store.save_snapshot(take(self.state, self.now(), self._planner.learner.memory()))
 
     def memory(self, dropped: Collection[str]) -> Arrays | None:
-        """Return what was learned of sessions, without those in `dropped`; the planner's lock must be held."""
+        """Return the planner's memory without the sessions in `dropped`; the planner's lock must be held."""
         if not self.has_sessions:
             return None
         planner = self._the_planner()
@@ -438,11 +437,11 @@ class Model(Engine):
         sessions: Sequence[str] = (),
         keep_learned: bool,
     ) -> int:
-        """Drop decisions by their ids, the keys of their requests or their sessions, as if they had never been stored.
+        """Erase decisions by id, idempotency key or session; return their number.
 
-        Of a session all steps are dropped. Return how many decisions that were. Nothing of them stays in the store but
-        a digest of each id, by which it is known as forgotten. What they taught stays in what was learned, or is taken
-        back exactly, as `keep_learned` says.
+        A session is erased with all its steps. Nothing of them stays in the store except a digest of each id, so that
+        it is recognised as forgotten. `keep_learned` says whether what was learned from them stays or is removed
+        exactly.
         """
         flag("keep_learned", keep_learned)
         with self._alone():
@@ -450,11 +449,11 @@ class Model(Engine):
             for key in keys:
                 row = self.store.keyed(self.name, check_text("each of keys", key))
                 if row is None:
-                    raise UnknownNameError(f"keys must be of decisions of {self.name!r} that are kept, got {key!r}")
+                    raise UnknownNameError(f"keys must be those of stored decisions of {self.name!r}, got {key!r}")
                 wanted.append(row.id)
             whole = dict.fromkeys(check_text("each of sessions", each) for each in sessions)
             for each in whole:
-                self.lookup_session(each)  # it is an error if there is none
+                self.lookup_session(each)  # raises an error if it does not exist
             for each in wanted:
                 tracked = self.state.find(each)
                 if tracked is None:
@@ -468,9 +467,9 @@ class Model(Engine):
             return len(wanted)
 
     def log(self, upto: float | None = None, *, after: int = 0, last: int | None = None) -> Iterator[Entry]:
-        """Yield every decision (made before `upto`) as it stands now, in the order of the log.
+        """Yield every decision (made before `upto`) in its current state, in log order.
 
-        Or only those with places in (after, last].
+        `after` and `last` restrict them to positions in (after, last].
         """
         for row in self.store.log(self.name, after, last):
             if isinstance(row, DecisionRow) and (upto is None or row.made < upto):
@@ -480,27 +479,27 @@ class Model(Engine):
                 yield entry(row, events, tally(row, events, settings, self.state.over))
 
     def probabilities(self, context: Mapping[str, Any], actions: Any = None) -> Floats:
-        """Return the probabilities a decision would be drawn from now, one for each action, without making it."""
+        """Return the probabilities from which a decision would be drawn now, one for each action, without making it."""
         with self.lock:
             return preview(self.state, Decide(context, actions), self.now())
 
     def weights(self) -> dict[str, Floats]:
-        """Return the posterior means of the weights: of each action, or of all under an empty name."""
-        with self._reading:  # of those who ask, one computes, and decisions do not wait for it
+        """Return the posterior means of the weights by action; shared weights have an empty name."""
+        with self._reading:  # one caller computes, and decisions do not wait for it
             with self.lock:
                 state, settings = self.state, self.settings
                 now = state.time(self.now(), state.made)
                 version = state, state.version, state.settings_version, len(state.blocks), now
                 if self._weights is not None and self._weights[0] == version:
                     return {name: mean.copy() for name, mean in self._weights[1].items()}
-                if isinstance(state.posterior, SparsePosterior):  # its mean is at hand
+                if isinstance(state.posterior, SparsePosterior):  # its mean is stored
                     known = [*settings.actions, *state.blocks] if state.requests.own_weights else [""]
                     return {name: state.posterior.mean(salt_of(name) if name else 0) for name in dict.fromkeys(known)}
                 blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
             assert not isinstance(posterior, SparsePosterior)
             posterior.restore(arrays)
             if state.sessions is not None:
-                found = {}  # what its agent has learned is in its plans
+                found = {}  # what the agent has learned is in its plans
             elif not state.requests.own_weights:
                 found = {"": posterior.mean(0, now)}
             else:
@@ -510,16 +509,16 @@ class Model(Engine):
             return {name: mean.copy() for name, mean in found.items()}
 
     def beliefs(self) -> dict[str, Arrival]:
-        """Return what is believed to come of each action, and when: of all under an empty name if weights are shared.
+        """Return the expected reward of each action by age; shared weights have an empty name.
 
-        Actions of which nothing is known yet are left out.
+        Actions without data are left out.
         """
         with self._reading:
             with self.lock:
                 state, silence = self.state, self.settings.silence
                 now = state.time(self.now(), state.made)
                 if isinstance(state.posterior, SparsePosterior):
-                    return {}  # there are no sums that an average decision could be read from
+                    return {}  # there are no sums from which to compute an average decision
                 blocks, arrays, posterior = dict(state.blocks), state.posterior.state(), state.new_posterior()
             assert not isinstance(posterior, SparsePosterior)
             posterior.restore(arrays)
@@ -530,7 +529,8 @@ class Model(Engine):
             return {name: each for name, each in found.items() if each.seconds}
 
     def worth(self) -> dict[str, float]:
-        """Return which part of what is unknown of a reward, given the context, each signal tells before it comes."""
+        """Return, for each signal, the fraction of the reward's variance given the context that it reveals in
+        advance."""
         with self._reading:
             if not self.settings.signals:
                 return {}
@@ -546,7 +546,7 @@ class Model(Engine):
             return dict(zip(names, posterior.worth().tolist(), strict=True))
 
     def summary(self) -> dict[str, Any]:
-        """Return counts and figures, for dashboards and metrics."""
+        """Return counts and other figures for dashboards and metrics."""
         with self.lock:
             state = self.state
             return {
@@ -586,32 +586,32 @@ class Model(Engine):
 
     @property
     def lag(self) -> int:
-        """How many places of the log are not in the state yet: rows of other processes."""
+        """Number of rows that are not in the state yet, all of other processes."""
         return max(0, self.store.last(self.name) - self.state.seq) if self.store.shared else 0
 
     @property
     def rewarded(self) -> float:
-        """When the latest reward came; 0 if none has since the snapshot that this object started from."""
+        """When the latest reward arrived; 0 if none has since the snapshot that this object started from."""
         return self.state.rewarded
 
     @property
     def retries(self) -> int:
-        """How often rounding left a matrix without a factor, since this object was made; it was enlarged a little."""
+        """How often a factor could not be computed in floats, since this object was created."""
         return self.state.posterior.retries
 
     @property
     def unsaved(self) -> int:
-        """How many places of the log came after the latest snapshot: a restart reads them again."""
+        """Number of rows since the latest snapshot, which a restart replays."""
         return self.state.seq - self._saved
 
     @property
     def in_flight(self) -> int:
-        """How many decisions are active and have neither a reward nor a window that is over."""
+        """Number of active decisions without a reward whose window is open."""
         return self.state.counts[DecisionState.IN_FLIGHT]
 
 
 def choice_of(row: DecisionRow) -> Choice:
-    """Return a decision as the callers of a model see it."""
+    """Return the public view of a decision."""
     return Choice(
         row.id, row.ranking[0], row.probability, row.version, row.ranking, row.suggestion, row.session, row.step
     )  # fmt: skip

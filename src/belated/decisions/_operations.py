@@ -1,4 +1,4 @@
-"""What can be asked of a model, what it answers, and the errors it raises. All of them are plain values."""
+"""The operations of a model, its answers and its errors. All of them are plain values."""
 
 from __future__ import annotations
 
@@ -12,43 +12,44 @@ import numpy.typing as npt
 from belated.decisions._rows import DecisionRow
 from belated.errors import BelatedError, UnknownNameError
 
-#: Maximum magnitude of features, rewards and settings; noise and ridge are at least its inverse. So nothing can
-#: overflow: a feature is at most a product of two numbers, and the sums hold all bits of the products of features.
+#: Maximum magnitude of features, rewards and settings; noise and ridge are at least its inverse. Nothing can overflow,
+#: since a feature is at most a product of two numbers, and the sums hold all bits of the products of features.
 LARGEST = 1e12
-#: Seconds by which a clock may step, or be behind the log: clocks are set, and those of two machines differ a little.
+#: Seconds by which a clock may jump or be behind the log: clocks get adjusted, and those of two machines differ a
+#: little.
 STEP = 300.0
 
 
 class ConflictError(BelatedError):
-    """A decision or a reward that contradicts what is already known under the same id or key."""
+    """A decision or a reward contradicts what is already stored under the same id or key."""
 
 
 class ForgottenError(UnknownNameError):
-    """The decision was made, but is no longer kept."""
+    """The decision existed, but is no longer stored."""
 
 
 class StoreError(BelatedError):
-    """The store could not write a batch: nothing of it was kept, and nothing was learned."""
+    """The store could not write a batch: nothing was stored or learned."""
 
 
 class StoreFullError(StoreError):
-    """The store has no space left. What it has acknowledged is safe; it goes on once there is space."""
+    """The store has no space left. Everything acknowledged is safe; it continues once there is space."""
 
 
 class PosteriorError(BelatedError):
-    """What a model has learned is not finite: it decides nothing until the cause is taken back. Nothing is lost."""
+    """The posterior is not finite: no decisions are made until the cause is cancelled or corrected. Nothing is lost."""
 
 
 class StateError(StoreError):
-    """The state of a model must be computed again from its log, and that has failed: nothing was stored or learned."""
+    """Rebuilding the state of a model from its log has failed: nothing was stored or learned."""
 
 
 class ClockError(BelatedError):
-    """The clock cannot be right: it has jumped, or the log is far ahead of it. Nothing was stored or learned."""
+    """The clock is implausible: it has jumped, or the log is far ahead of it. Nothing was stored or learned."""
 
 
 def duration(seconds: float) -> str:
-    """Return a number of seconds in words.
+    """Format a number of seconds.
 
     >>> duration(310.0), duration(30 * 86400.0)
     ('310 seconds', '30.0 days')
@@ -60,57 +61,57 @@ class Decide(NamedTuple):
     """Choose an action, or record the caller's own choice."""
 
     context: Mapping[str, Any] | npt.ArrayLike
-    """Of a `Model`: numbers, categories and tags, as the encoding declares them. Of a `DecisionLearner`: the features
+    """For a `Model`: numbers, categories and tags, as declared by the encoding. For a `DecisionLearner`: the features
     of each action, shape (actions, d)."""
     actions: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None
-    """The actions on offer; None: all that are not retired. A mapping gives features for this request only."""
+    """The actions on offer; None for all that are not retired. A mapping gives features for this request only."""
     key: str | None = None
     """Idempotency key: a repeated request with the same key returns the same decision."""
     active: bool = True
-    """False: it counts only once it is activated."""
+    """If False, the decision counts only once it is activated."""
     size: int = 1
-    """How many actions to rank."""
+    """Number of actions to rank."""
     chosen: str | Sequence[str] | None = None
     """Shadow mode: the action or the ranking that the caller chose; the model's own choice is only recorded."""
     probability: float | None = None
     """The probability with which the caller chose it, if known."""
     id: str | None = None
-    """An id of the caller's; None: a new one."""
+    """The caller's id for the decision; None for a generated one."""
     made: float | None = None
-    """When it was made, if it is recorded later than that."""
+    """When the decision was made, if it is recorded later."""
     session: str | None = None
-    """Of a model of sessions: the session that this is the next step of; the first one opens it."""
+    """For a model of sessions: the session of which this is the next step; the first step opens it."""
 
 
 class Reward(NamedTuple):
     """A reward for a decision, or for a session."""
 
     id: str
-    """Of the decision; empty if it is for a session."""
+    """Id of the decision; empty if the reward is for a session."""
     reward: float
     event: str = ""
-    """The sender's name of the event: a repeat is harmless, and two equal rewards with two names are two."""
+    """The sender's name of the event: repeats are ignored, and equal rewards with different names both count."""
     version: int = 0
-    """0 for the original; a correction has a higher one, and the highest counts."""
+    """0 for the original; corrections have higher versions, and the highest counts."""
     correction: bool = False
-    """Replace the newest version. With a queue that may deliver twice or out of order, use versions."""
+    """Replace the newest version. With a queue that may deliver twice or out of order, use `version` instead."""
     observed: float | None = None
-    """When it happened, in seconds since 1970; the aggregates `first` and `last` go by it."""
+    """When it happened, in seconds since 1970; the aggregates `first` and `last` use it."""
     slot: int | None = None
-    """Which place of the ranking it is for, from 0."""
+    """Index in the ranking that the reward is for, from 0."""
     session: str | None = None
-    """The session that it is for: it counts at its last step."""
+    """The session that the reward is for; it counts at the last step."""
 
 
 class Signal(NamedTuple):
-    """What may announce a reward, and is none: a click, a return on the second day, a first measurement."""
+    """Something that may precede a reward: a click, a return on the second day, a first measurement."""
 
     id: str
     signal: str
     """One of the model's `signals`."""
     value: float = 1.0
     version: int = 0
-    """0 for the original; a correction has a higher one, and the highest counts."""
+    """0 for the original; corrections have higher versions, and the highest counts."""
     correction: bool = False
     """Replace the newest version."""
     observed: float | None = None
@@ -118,15 +119,16 @@ class Signal(NamedTuple):
 
 
 class Activate(NamedTuple):
-    """A decision made with `active=False` was shown: from now on it counts."""
+    """Activate a decision made with `active=False`: it counts from now on."""
 
     id: str
 
 
 class Cancel(NamedTuple):
-    """Take a decision back: what it taught is unlearned exactly, and its rewards are no longer learned.
+    """Cancel a decision: it is unlearned exactly, and its rewards are no longer learned.
 
-    Of a step that is its reward: where it led to stays. With `session` all of the session is taken back.
+    For a step of a session only its reward is unlearned, not its transition. With `session`, the whole session is
+    cancelled.
     """
 
     id: str = ""
@@ -134,29 +136,29 @@ class Cancel(NamedTuple):
 
 
 class End(NamedTuple):
-    """A session has ended: it has no further step."""
+    """End a session."""
 
     session: str
     terminal: bool = False
-    """Whether what it led to is worth nothing more; else it was cut, and could have gone on."""
+    """Whether the session ended in a terminal state, of value zero; otherwise it was cut and could have continued."""
     context: Mapping[str, Any] | None = None
-    """Where it was cut, if that is known: a context such as that of a step."""
+    """The context in which the session was cut, if known."""
 
 
 Operation = Decide | Reward | Signal | Activate | Cancel | End
 
 
 class Status(StrEnum):
-    """What became of one event. Every event ends as exactly one of these, and is counted."""
+    """The outcome of one event. Every event has exactly one of these, and is counted."""
 
-    __hash__ = str.__hash__  # faster than that of Enum, which is called several times for each event
+    __hash__ = str.__hash__  # faster than Enum's, which would be called several times per event
 
     ACCEPTED = "accepted"
-    """Stored; it counts now, or when its decision is mature or activated."""
+    """Stored; it counts now, or once its decision is mature or activated."""
     DUPLICATE = "duplicate"
     """Already known, or replaced by a newer version: nothing changed."""
     CONFLICT = "conflict"
-    """Contradicts what is known under the same event and version: nothing changed."""
+    """Contradicts what is stored for the same event and version: nothing changed."""
     LATE = "late"
     """Its decision has expired or was cancelled: stored, never learned."""
     PARKED = "parked"
@@ -164,61 +166,60 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
     """There is no such decision: it never existed, or it was forgotten."""
     INVALID = "invalid"
-    """It has a bad value: nothing changed."""
+    """A value is invalid: nothing changed."""
 
 
 class DecisionState(StrEnum):
-    """Where a decision stands."""
+    """The state of a decision."""
 
     __hash__ = str.__hash__
 
     INACTIVE = "inactive"
     """Made but not shown; it counts only once it is activated."""
     IN_FLIGHT = "in flight"
-    """Neither a reward nor the end of its window has come."""
+    """Without a reward, and with an open window."""
     REWARDED = "rewarded"
     """A reward has arrived."""
     DEFAULTED = "defaulted"
-    """Its window is over without a reward, and it counts with the default."""
+    """Its window is over without a reward; it counts with the default."""
     EXPIRED = "expired"
-    """Its window is over without a reward, and it counts for nothing."""
+    """Its window is over without a reward; it does not count."""
     CANCELLED = "cancelled"
-    """Taken back."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """Where a session stands."""
+    """The state of a session."""
 
     status: str
     """`open`, `ended` or `cancelled`."""
     steps: int
     terminal: bool
-    """Whether what it led to is worth nothing more; False as long as it is open."""
+    """Whether it ended in a terminal state; False while it is open."""
     ended: float | None
-    """When it ended."""
+    """When it ended; None while it is open."""
     due: float | None
-    """When the window for its rewards ends; None as long as it is open, or if there is none."""
+    """When the window for its rewards ends; None while it is open, or without a window."""
 
 
 class Outcome(NamedTuple):
-    """What became of a reward, an activation, a cancellation or an end."""
+    """The outcome of a reward, an activation, a cancellation or an end."""
 
     status: Status
     id: str
-    """Of the decision, or the name of the session."""
+    """Id of the decision, or name of the session."""
     detail: str = ""
-    """A sentence for people, if there is something to explain."""
+    """An explanation for humans; empty if there is nothing to explain."""
     reward: float | None = None
-    """The decision's reward after this event, all its events aggregated."""
+    """The decision's aggregated reward after this event."""
     forgotten: bool = False
-    """Of an unknown decision: it was made, but is no longer kept."""
+    """Whether an unknown decision existed, but is no longer stored."""
     session: SessionState | None = None
-    """Of an end: where the session stands now."""
+    """For an end: the state of the session now."""
 
 
 class Decided(NamedTuple):
-    """A decision that was made, or found again by its key."""
+    """A decision that was made, or found by its idempotency key."""
 
     row: DecisionRow
     repeated: bool
@@ -230,56 +231,56 @@ Answer = Decided | Outcome | BelatedError
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What `DecisionLearner` decided, under an id with which the reward can be reported later."""
+    """A decision of `DecisionLearner`, with the id under which its reward is reported later."""
 
     id: str
-    """The caller's key, or an id that no other decision anywhere has."""
+    """The caller's key, or a globally unique id."""
     number: int
-    """How many decisions there were, this one included."""
+    """Number of the decision, from 1."""
     action: int
-    """Row of the contexts."""
+    """Index of the chosen row of the contexts."""
     probability: float | None
-    """The probability with which this action was drawn; None with a single draw, or if the choice was not ours."""
+    """The probability with which the action was drawn; None with a single draw, or if the caller chose it."""
     features: Any = field(compare=False, repr=False)
-    """That row itself; if there are more than 256 features, a `SparseVector` of those that are not zero."""
+    """The chosen row itself; with more than 256 features, a `SparseVector`."""
 
 
 class Choice(NamedTuple):
-    """What a `Model` decided."""
+    """A decision of a `Model`."""
 
     id: str
     action: str
     """The chosen action; the caller's own in shadow mode."""
     probability: float | None
-    """The probability with which it was drawn; None if the choice was the caller's and nobody knows it."""
+    """The probability with which it was drawn; None if unknown, as it may be for a caller's choice."""
     model_version: int
-    """How often the posterior had changed when it was made."""
+    """Version of the posterior that it was drawn from."""
     ranking: tuple[str, ...] = ()
-    """The chosen actions, best first: more than one if a ranking was asked for."""
+    """The chosen actions, best first; more than one if a ranking was requested."""
     suggestion: str | None = None
     """In shadow mode, what the model would have chosen."""
     session: str | None = None
     step: int | None = None
-    """Its number within the session, from 0."""
+    """Number of the step within its session, from 0."""
 
 
 class Event(NamedTuple):
     """One event of a decision's history."""
 
     kind: str
-    """`reward`, `signal`, `activate` or `cancel`; of a session also `end` and `discard`."""
+    """`reward`, `signal`, `activate` or `cancel`; for a session also `end` and `discard`."""
     received: float
     reward: float | None = None
     event: str = ""
     version: int = 0
     counted: bool = True
-    """False if it came too late to be learned, or if a newer version has replaced it."""
+    """False if it arrived too late to be learned, or if a newer version has replaced it."""
     observed: float | None = None
-    """When it happened, as the sender says."""
+    """When it happened, as reported by the sender."""
 
 
 class Entry(NamedTuple):
-    """All that is known of one decision."""
+    """Everything known about one decision."""
 
     id: str
     number: int
@@ -289,44 +290,44 @@ class Entry(NamedTuple):
     probability: float | None
     status: DecisionState
     reward: float | None
-    """All its events aggregated; None if none has arrived."""
+    """The aggregate of its events; None if none has arrived."""
     learned: float | None
-    """The reward with which it counts now; None if it does not."""
+    """The reward with which it is learned now; None if it is not."""
     slot: int
-    """The place in the ranking that the reward is for."""
+    """The index in the ranking that the reward is for."""
     due: float | None
     """When its window ends."""
     ranking: tuple[str, ...]
     context: Any
     actions: Any
-    """Those on offer: names, or names with the features that came with the request."""
+    """The actions on offer: names, or names with the features given in the request."""
     probabilities: tuple[float, ...] | None
-    """What the model draws from, one for each action on offer."""
+    """The model's probabilities, one for each action on offer."""
     suggestion: str | None
     """In shadow mode, what the model would have chosen."""
     history: tuple[Event, ...]
     parts: tuple[float, ...] = ()
-    """What is learned of it: that reward, or what came of it at each age that is over."""
+    """What is learned from it: that reward, or the increment of each completed age."""
     session: str | None = None
     """The session that it is a step of."""
     step: int | None = None
-    """Its number within the session, from 0."""
+    """Number of the step within its session, from 0."""
 
 
 class SessionEntry(NamedTuple):
-    """All that is known of one session."""
+    """Everything known about one session."""
 
     session: str
     status: str
     """`open`, `ended` or `cancelled`."""
     steps: tuple[Entry, ...]
     terminal: bool
-    """Whether what it led to is worth nothing more; False as long as it is open."""
+    """Whether it ended in a terminal state; False while it is open."""
     ended: float | None
-    """When it ended."""
+    """When it ended; None while it is open."""
     context: Any
-    """The context in which it was cut, if that is known."""
+    """The context in which it was cut, if known."""
     due: float | None
-    """When the window for its rewards ends; None as long as it is open, or if there is none."""
+    """When the window for its rewards ends; None while it is open, or without a window."""
     plan: int | None
-    """The set of plans that it draws from; None: any action alike."""
+    """The set of plans that it draws from; None if its actions are uniform."""

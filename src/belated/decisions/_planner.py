@@ -1,7 +1,7 @@
-"""Learns sessions from the log of a model, away from its decisions, and draws sets of plans.
+"""Learns sessions from the log of a model, separately from its decisions, and draws sets of plans.
 
-It follows the log with a state of its own, as any other process would: what it has learned, and so every set, is a
-function of a prefix of the log. Decisions never wait for it.
+A planner follows the log with its own state, as another process would: what it has learned, and so every set of plans,
+is a function of a log prefix. Decisions never wait for it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from belated.errors import DamagedFileError, InvalidInputError
 
 
 def _go_on() -> None:
-    """Take no rest."""
+    """The default for `rest`: do nothing."""
 
 
 class Planner:
-    """What is learned of the sessions of a model after a part of its log. For one thread at a time."""
+    """What was learned about the sessions of a model from a log prefix. Not thread-safe."""
 
     def __init__(self, name: str, store: Store, new_state: Callable[[], State], *, from_base: bool = False) -> None:
         self.name, self.store, self._new_state, self._from_base = name, store, new_state, from_base
         self._begin()
 
     def _begin(self) -> None:
-        """Begin at the latest snapshot that has what was learned, or at the base of the log, or at its beginning."""
+        """Start from the latest snapshot with a planner's memory, or from the base snapshot, or from the first row."""
         self.state = self._restored()
         self.learner = SessionLearner(self.state.settings)
         assert self.state.sessions is not None
@@ -44,9 +44,9 @@ class Planner:
         self._moved: list[tuple[DecisionRow, Tally]] = []
         self.state.sessions.moved = self._moved
         self.version = 0
-        """Of the settings that the latest set was drawn by."""
+        """Version of the settings of the latest set."""
         self.drawn: int | None = None
-        """The place of the latest set, as long as nothing has come since."""
+        """The position of the latest set, while nothing is new since; otherwise None."""
 
     def _restored(self) -> State:
         for row in self.store.snapshots(self.name):
@@ -57,16 +57,16 @@ class Planner:
             try:
                 if not self._from_base and self.store.chain(self.name, row.seq) == row.chain:
                     restore(state, row)
-            except DamagedFileError:  # whoever goes on from it has said so
+            except DamagedFileError:  # already reported by the engine
                 continue
             if state.sessions is not None and state.sessions.memory is not None:
                 return state
         return self._new_state()
 
     def catch_up(self, upto: int, recent: Sequence[Row] = (), rest: Callable[[], None] = _go_on) -> None:
-        """Learn the rows of the log up to a place; from `recent`, its latest, if all that are needed are among them.
+        """Learn the rows of the log up to position `upto`, from `recent` if it has all of them.
 
-        After each row `rest` is called.
+        `rest` is called after each row.
         """
         if self.state.seq > upto:
             self._begin()
@@ -81,7 +81,7 @@ class Planner:
         return self.store.log(self.name, self.state.seq, upto, chain=self.state.chain)
 
     def follow(self, rows: Iterable[Row], rest: Callable[[], None] = _go_on) -> None:
-        """Learn rows of the log, in order; after each, `rest` is called."""
+        """Learn rows of the log, in order; `rest` is called after each row."""
         for row in rows:
             if isinstance(row, EventRow) and row.kind == DROP:
                 raise DroppedError(f"rows of {self.name!r} were dropped")
@@ -107,11 +107,11 @@ class Planner:
         settings, given = self.state.settings, json.loads(context)
         try:
             return encode_state(settings, given, offered)
-        except InvalidInputError:  # a store that was migrated may have names that are no longer declared
+        except InvalidInputError:  # a migrated store may have names that are no longer declared
             return encode_state(settings, settings.encoding.declared(given), offered)
 
     def _take(self, row: DecisionRow) -> None:
-        """Learn a step; of one that was not shown, or behind the horizon, only where the step before has led to."""
+        """Learn a step; if it is inactive or beyond the horizon, only as the successor of the step before."""
         assert row.session is not None
         assert row.step is not None
         number = self._session(row.session).number
@@ -123,13 +123,13 @@ class Planner:
             self.learner.end(number, terminal=False, state=self._state_of(row))
 
     def _conclude(self, row: EventRow) -> None:
-        """Learn the end of a session, that it was taken back, or that a step was shown after all."""
+        """Learn the end of a session, its cancellation, or the activation of a step."""
         name = session_of(row.id)
         tracked = None if name else self.state.find(row.id)
         if tracked is not None and tracked.decision.session is not None:
             name = tracked.decision.session
         session = find(self.state, name)
-        if session is None:  # it was taken back before it came to be
+        if session is None:  # cancelled before its first step
             return
         self.drawn = None
         if row.kind == DISCARD:
@@ -148,7 +148,7 @@ class Planner:
         return [each for each in found if each is not None]
 
     def _last(self, session: Session) -> StepState | None:
-        """Return the state in which a session has ended, if that is known."""
+        """Return the state in which a session has ended, if known."""
         end = session.end
         if end is None or not end.event:
             return None
@@ -157,7 +157,7 @@ class Planner:
         return self._encoded(end.event, offered)
 
     def _show(self, session: Session, tracked: Tracked) -> None:
-        """Learn a step of a session that has ended, now that it is known to have been shown."""
+        """Learn a step that was activated after the end of its session."""
         row, end = tracked.decision, session.end
         assert row.step is not None
         assert end is not None
@@ -180,7 +180,7 @@ class Planner:
         self.drawn = None
 
     def without(self, sessions: Collection[str]) -> Arrays:
-        """Return what was learned but for some sessions; what they taught is gone for good."""
+        """Return the memory without some sessions, which cannot be learned again."""
         learner = SessionLearner(self.learner.settings)
         learner.restore(self.learner.memory())
         for name in sessions:
@@ -189,7 +189,7 @@ class Planner:
         return learner.memory()
 
     def draw(self, settings: ModelSettings, version: int, made: float) -> PlanRow:
-        """Return a set of plans from all that was learned, by a version of the settings."""
+        """Return a set of plans drawn from everything learned, under a version of the settings."""
         if settings.to_json() != self.learner.settings.to_json():
             learner = SessionLearner(settings)
             learner.restore(self.learner.memory())
@@ -201,14 +201,14 @@ class Planner:
 
 
 def different(name: str, store: Store, new_state: Callable[[], State]) -> list[str]:
-    """Return which sets of plans are not those of their place in the log: empty if all are."""
+    """Return which stored sets of plans differ from those recomputed at their positions; empty if none."""
     planner, found = Planner(name, store, new_state, from_base=True), []
     for place in store.plans(name):
         kept = store.plan(name, place)
-        if kept is None or place < planner.state.seq:  # what the rows before the base taught stands nowhere else
+        if kept is None or place < planner.state.seq:  # rows before the base snapshot are gone
             continue
         planner.catch_up(place)
         again = planner.draw(planner.state.settings_of(kept.settings), kept.settings, kept.made)
         if again != kept:
-            found.append(f"the set of plans of place {place} of {name!r} is not the one that the log gives")
+            found.append(f"the set of plans at position {place} of {name!r} differs from that of the log")
     return found

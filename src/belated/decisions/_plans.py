@@ -1,13 +1,13 @@
-"""What sessions are decided by: states made of contexts, and sets of plans drawn from the log.
+"""How sessions decide: states encoded from contexts, and sets of plans drawn from the log.
 
-A **state** is the context of a step as features: a constant and its numbers, or what the model's `basis` makes of them,
-and a term for each category and tag. Indicators of a category sum to one, so with a category there is no constant: a
-context of a single category is a row of a table, and agents treat it as one. Terms are known by 62 bits of their hash.
-The learner gives them places in the order in which the log brings them, as many as the model has `hashed`; when all are
-taken, another term shares the place that its hash says. They have no signs, since a state is no sum of its parts.
+A **state** is the context of a step as features: a constant and its numbers, or their image under the model's `basis`,
+and a term for each category and tag. One-hot indicators of a category sum to one, so with a category there is no
+constant: a context with a single category is a state of a table, and agents treat it as one. Terms are identified by a
+62-bit hash. The learner assigns them indices in the order of the log, up to `hashed` of them; once all are taken, a new
+term shares the index given by its hash. Terms have no hashed signs, since a state is not a sum of its terms.
 
-A **set of plans** is what a model acts on between two plannings: J members drawn from one posterior, each a policy for
-whole sessions. It is a pure function of a prefix of the log, the settings and the seed.
+A **set of plans** is what a model acts on until it is planned again: J members drawn from one posterior, each a policy
+for whole sessions. It is a pure function of a log prefix, the settings and the seed.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from belated.decisions._settings import ModelSettings
 from belated.errors import BelatedError, DamagedFileError
 from belated.types import Floats, Ints, SparseVector
 
-#: How many plans a set has; one if all would be alike, and fewer, but not less than `FEWEST`, if a set would have more
-#: than `MOST_NUMBERS` numbers: it is stored, and sent to every decider.
+#: Number of plans in a set; one if all would be equal, and fewer, but at least `FEWEST`, if a set would have more than
+#: `MOST_NUMBERS` values, since it is stored and loaded by every process.
 MEMBERS, FEWEST, MOST_NUMBERS = 16, 4, 2**22
 
 
 class StepState(NamedTuple):
-    """What a step is decided by."""
+    """The encoded context of a step."""
 
     terms: Ints
-    """Exact places, and behind them the hashes of categories and tags."""
+    """Fixed indices, followed by the hashes of categories and tags."""
     values: Floats
     offered: Ints
     """Numbers of the actions on offer, in the order of the request."""
 
 
 def sessions_of(settings: ModelSettings) -> SessionSettings:
-    """Return the settings of sessions; raise InvalidInputError if the model is of single decisions."""
+    """Return the settings of sessions; raise InvalidInputError if the model has no sessions."""
     if settings.sessions is None:
-        raise refuse("horizon", None, "given: the model is one of single decisions")
+        raise refuse("horizon", None, "given: the model has no sessions")
     return settings.sessions
 
 
 def exact_places(settings: ModelSettings) -> int:
-    """Return how many features have places of their own: what the numbers of a context become."""
+    """Return the number of features with fixed indices: those computed from the numbers of a context."""
     if settings.basis is not None:
         return settings.basis.size
     return len(settings.encoding.features) + (0 if settings.encoding.categories else 1)
@@ -65,7 +65,7 @@ def _term(name: str) -> int:
 
 
 def encode_state(settings: ModelSettings, context: Any, offered: Iterable[str]) -> StepState:
-    """Return the state of a step, or raise InvalidInputError if the context or the actions do not fit the settings.
+    """Return the state of a step; raise InvalidInputError unless context and actions match the settings.
 
     >>> table = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}, "horizon": 3}
     >>> state = encode_state(ModelSettings.from_table(table), {"x": 0.5}, ["b"])
@@ -76,7 +76,7 @@ def encode_state(settings: ModelSettings, context: Any, offered: Iterable[str]) 
     numbers, terms = read_terms("context", context, encoding.features, encoding.categories, encoding.tags)
     named = [name for name, _ in terms]
     if encoding.categories:
-        named += [f"{name}=" for name in encoding.categories if context.get(name) is None]  # its indicator, too
+        named += [f"{name}=" for name in encoding.categories if context.get(name) is None]  # null has an indicator, too
     basis = settings.basis
     if basis is not None:
         made = basis.encode(np.array(numbers[1:]))
@@ -102,16 +102,16 @@ def numbers_of(settings: ModelSettings, names: Iterable[str]) -> Ints:
 
 
 class Places(NamedTuple):
-    """Where the terms of states stand in a feature vector."""
+    """The indices of the terms of states in a feature vector."""
 
     exact: int
-    """Places below are those of numbers."""
+    """Indices below this are those of numbers."""
     hashed: int
-    """How many places there are for terms."""
+    """Number of indices for terms."""
     terms: Ints
-    """The terms that have a place of their own, ascending."""
+    """The terms that have their own index, ascending."""
     places: Ints
-    """Their places."""
+    """Their indices."""
 
     @property
     def size(self) -> int:
@@ -120,7 +120,7 @@ class Places(NamedTuple):
 
 @kernel
 def fill_places(known: Places, terms: Ints, found: Ints) -> None:
-    """Set the place of each term; -1 for one that has none yet."""
+    """Set the index of each term; -1 for a term that has none yet."""
     full = known.terms.size >= known.hashed
     for i in range(terms.size):
         term = terms[i]
@@ -136,7 +136,7 @@ def fill_places(known: Places, terms: Ints, found: Ints) -> None:
 
 @entry_point
 def ask(plans: PlanSet, known: Places, columns: Ints, step: int, state: StepState, distributions: Floats) -> None:
-    """Set π_j(a | s), shape (J, K); `columns` are those of each place among the weights, -1 for none."""
+    """Set π_j(a | s), shape (J, K); `columns` maps feature indices to columns of the weights, -1 for none."""
     places = np.empty(state.terms.size, np.int64)
     values = np.empty(state.terms.size)
     fill_places(known, state.terms, places)
@@ -149,7 +149,7 @@ def ask(plans: PlanSet, known: Places, columns: Ints, step: int, state: StepStat
 
 
 class Plans:
-    """J policies for whole sessions, drawn from the first `place` places of a log."""
+    """J policies for whole sessions, drawn from the first `place` rows of a log."""
 
     def __init__(self, place: int, plans: PlanSet, known: Places) -> None:
         self.place, self._plans, self._known = place, plans, known
@@ -166,14 +166,14 @@ class Plans:
         found = np.empty((len(self._plans.weights), state.offered.size))
         kind = kind_of(state)
         made = self._compiled.get(kind)
-        if made is None:  # what the compiled function depends on of a set need not be looked at again and again
+        if made is None:  # cache the dispatch of the compiled function, which is the same for all steps
             given = (self._plans, self._known, self._columns, step, state, found)
             made = self._compiled[kind] = ask.compiled_for(*given)  # type: ignore[attr-defined]
         made(self._plans, self._known, self._columns, step, state, found)
         return found
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything as named arrays."""
+        """Return the plans as named arrays."""
         plans, widths = self._plans, self._plans.widths
         return {
             "place": np.array([self.place]),
@@ -187,21 +187,21 @@ class Plans:
         }
 
     def to_bytes(self) -> bytes:
-        """Return the plans as a NumPy archive; it holds arrays of numbers only."""
+        """Return the plans as a NumPy archive of numeric arrays."""
         archive = io.BytesIO()
         np.savez(archive, **self.arrays())  # type: ignore[arg-type]
         return archive.getvalue()
 
 
 def plans_from_bytes(settings: ModelSettings, content: bytes) -> Plans:
-    """Return what `to_bytes` wrote; raise DamagedFileError unless it is whole and fits the settings."""
+    """Return what `to_bytes` wrote; raise DamagedFileError unless it is intact and matches the settings."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         return _checked(settings, arrays)
     except (BelatedError, KeyError, TypeError, ValueError, OSError, EOFError) as error:
         raise DamagedFileError(f"a set of plans cannot be used: {error}") from None
-    except Exception as error:  # zipfile has errors of its own
+    except Exception as error:  # zipfile raises various errors
         raise DamagedFileError(f"a set of plans cannot be read: {error}") from None
 
 

@@ -5,23 +5,23 @@ For the weights θ of a block, with its sums G = Σ w xxᵀ and b = Σ w xy,
     θ̂ = (G + κI)⁻¹ b,   θ ~ N(θ̂, σ²(G + κI)⁻¹),
 
 and the blocks are independent: one block for all actions, or one for each. If the noise σ is given, κ = λσ² with the
-ridge λ. If it is estimated, the result should not depend on units: κ is λ times the mean of ‖x‖², to the next power of
-two. Then
+prior precision λ. If it is estimated, the result should not depend on units: κ is λ times the mean of ‖x‖², rounded to
+a power of two, and
 
     σ² = Σ w (y − xᵀθ̂)² / (Σ w − r m),   m = Σ tr (G + κI)⁻¹G,   r = Σ w² / Σ w,
 
-the residual sum of squares over the degrees of freedom that are left when m weights are determined; a row that is half
-forgotten has its whole noise. It is unbiased if nothing is forgotten and the prior is right; the bias from weights
-larger than the prior expects falls with the square of the rows. MacKay (1992) derives it from the evidence.
+the residual sum of squares over the residual degrees of freedom, with m effective parameters; a half-forgotten row
+still has its full noise. It is unbiased without forgetting and under the right prior; the bias from weights larger than
+the prior expects falls with the square of the number of rows. MacKay (1992) derives it from the evidence.
 
-For draws [θ̂ S] is cached, with a root S of (G + κI)⁻¹ = SSᵀ. A new row changes it by a matrix of rank one (Potter's
-square-root update), in O(d²); from time to time, when a row is taken back, and when one is so large that rounding
-relative to it would matter, it is computed again from the sums. When these fade, the prior would fade with them, so it
-is renewed eight times per half-life.
+For draws, [θ̂ S] is cached, with a root S of (G + κI)⁻¹ = SSᵀ. A new row is a rank-one update (Potter's square-root
+update) in O(d²). The root is recomputed from the sums from time to time, when a row is removed, and when a row is so
+large that rounding relative to it would matter. As the sums decay, the prior would decay with them, so it is renewed
+eight times per half-life.
 
-If features are of very different sizes, or nearly follow from one another, floats cannot hold the factor of G + κI.
-Then it is computed in integers, of as many bits as that takes, by LDLᵀ. A posterior that is not finite all the same
-raises `PosteriorError`, and nothing is drawn from it.
+If features have very different scales or are nearly collinear, floats cannot represent the factor of G + κI. It is then
+computed by LDLᵀ in integers with as many bits as necessary. A posterior that still is not finite raises
+`PosteriorError`, and nothing is drawn from it.
 """
 
 from __future__ import annotations
@@ -40,61 +40,58 @@ from belated.decisions._operations import PosteriorError
 from belated.decisions._sums import UNIT_BITS, Integers, Sums, fixed
 from belated.types import Floats, Ints
 
-#: Rows by which a root is updated before it is computed again, in all and at a time.
+#: Maximum number of rank-one updates before a root is recomputed, and per call.
 _LONGEST, _AT_ONCE = 512, 48
-#: The prior is renewed so often per half-life.
+#: How often per half-life the prior is renewed.
 _RENEWALS = 8
-#: After so many half-lives without news all is forgotten.
+#: After this many half-lives without data everything is forgotten.
 _FORGOTTEN = 500.0
-#: Of the largest variance: keeps the covariance of equal actions positive definite. Its root is below any real spread.
+#: Jitter relative to the largest variance: keeps the covariance of identical actions positive definite. Its root is
+#: smaller than any real spread.
 _JITTER = 1e-14
-#: Up to so many actions, or the dimension, a root of their covariance is computed; with more, one of the weights'.
+#: Up to this many actions, or the dimension, a root of the scores' covariance is computed; with more, one of the
+#: weights'.
 _MANY = 64
 _TINY = float(np.finfo(float).tiny)
-#: A row that makes a variance this many times smaller has the root computed again.
+#: If a row shrinks a variance by more than this factor, the root is recomputed.
 _LEAP = 1e6
-#: The trace of the inverse of G + κI, with a unit diagonal, above which floats are not enough; and up to which
-#: dimension integers are used then, since they take about d³/10 microseconds.
+#: Trace of the inverse of G + κI, scaled to a unit diagonal, above which floats do not suffice; and the maximum
+#: dimension for which integers are then used, since they take about d³/10 microseconds.
 _DELICATE, _SMALL = 1e9, 128
-#: How often a solution is refined at most; twice is usual.
+#: Maximum number of iterative refinements; two are usual.
 _REFINEMENTS = 10
-#: Bits of the integers beyond those that the smallest eigenvalue takes.
+#: Bits of the integers beyond those needed for the smallest eigenvalue.
 _SPARE = 96
-#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
+#: Scores closer than this tie: relative to the largest standard deviation, and to the score.
 TIE, ROUNDING = 1e-6, 1e-13
 
-#: A row that is not in the cache yet: x, its weight and its reward.
+#: A row that is not in the cache yet: x, weight and reward.
 _Late = tuple[Floats, float, float]
 
 
 class Distribution(NamedTuple):
-    """The joint distribution of the scores of actions that share a block: `mean + root @ z`."""
+    """The joint distribution of the scores of actions with common weights: `mean + root @ z`."""
 
     mean: Floats
     root: Floats
     width: float
     """The largest standard deviation."""
     distinct: bool = False
-    """Whether no action's score follows from the others', so that two cannot be equal."""
+    """Whether no score is determined by the others, so that scores cannot tie."""
 
 
 class Posterior:
-    """Blocks of weights of one dimension, and what is known about them.
+    """The posterior of one or more independent blocks of weights.
 
     Parameters
     ----------
     dimension
         Length d of a feature vector.
     scale
-        ν, multiplies the standard deviations of draws.
-    noise
-        σ, or None to estimate it from the residuals.
-    ridge
-        λ, the prior precision of the weights; if the noise is estimated, in units of it and of the features' length.
-    blocks
-        How many there are at first; others come into being when they learn.
-    own
-        How many of the features count for their length, by which the prior is measured; all by default.
+        ν, a factor on the standard deviations of draws. noise σ, or None to estimate it from the residuals. ridge λ,
+    the prior precision of the weights; if the noise is estimated, relative to it and to the features' length. blocks
+    Initial number of blocks; more are added when they get their first row. own Number of leading features that count
+    towards ‖x‖, to which the prior is relative; all by default.
     """
 
     def __init__(
@@ -107,21 +104,21 @@ class Posterior:
         blocks: int = 1,
         own: int | None = None,
     ) -> None:
-        from scipy.linalg import lapack  # here, since a program that only imports this need not wait for SciPy
+        from scipy.linalg import lapack  # imported here so that importing this module does not load SciPy
 
         self._potrf, self._potrs, self._trtri = lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
         self.dimension, self.sums = dimension, Sums(dimension, own)
         self.cache = np.zeros((0, dimension, 1 + dimension))
         self._accounts = np.zeros((0, 3))
-        """Of each block bᵀθ̂, tr SSᵀ, and by how many rows its root was updated since it was computed."""
+        """For each block: bᵀθ̂, tr SSᵀ, and the number of rank-one updates since its root was computed."""
         self._explained: list[float] = []
         self._settled: list[float] = []
         self._totals, self.rho = (0.0, 0.0), ridge
         self._unaccounted: dict[int, bool] = {}
         self.retries = 0
-        """How often floats could not hold a factor, which was computed in integers."""
+        """How often a factor had to be computed in integers."""
         self._delicate: set[int] = set()
-        """Blocks whose factor takes integers."""
+        """Blocks whose factor is computed in integers."""
         like = np.zeros((2, 3))
         self._take_in = cast(EntryPoint, take_in).compiled_for(np.zeros((2, 2, 3)), like, like[0], like[0])
         self._one = np.zeros(1 + dimension)
@@ -132,17 +129,17 @@ class Posterior:
 
     @property
     def ages(self) -> tuple[Posterior, ...]:
-        """The posteriors that learn: this one."""
+        """The posteriors that learn: only this one."""
         return (self,)
 
     @property
     def is_late(self) -> bool:
-        """Whether what is cached is behind the sums."""
+        """Whether the cache is behind the sums."""
         return bool(self._late)
 
     @property
     def epoch(self) -> int:
-        """The moment that weights are relative to, in half-lives."""
+        """The time that row weights are relative to, in half-lives."""
         return self.sums.epoch
 
     def configure(self, *, scale: float, noise: float | None, ridge: float) -> None:
@@ -151,7 +148,7 @@ class Posterior:
         self._reset()
 
     def grow(self, block: int) -> None:
-        """Make room for blocks up to this one, and as many again, so that growing one by one costs no more."""
+        """Allocate blocks up to this one, doubling the room so that growing one by one is cheap."""
         more, d = block + 1 - self.sums.blocks, self.dimension
         if more > 0:
             first = self.sums.blocks
@@ -167,7 +164,7 @@ class Posterior:
             self._settled += [0.0] * more
 
     def learn(self, block: int, x: Floats, reward: float, time: float = 0.0) -> None:
-        """Add a row that was decided at `time`, in half-lives. Blocks up to this one come into being."""
+        """Add a row with the decision time `time`, in half-lives. Allocates blocks up to this one."""
         if block >= self.sums.blocks:
             self.grow(block)
         weight = 1.0 if time == 0.0 else self._weight(time)
@@ -188,12 +185,12 @@ class Posterior:
             self._corrected.add(block)
 
     def unlearn(self, block: int, x: Floats, reward: float, time: float = 0.0) -> None:
-        """Take a row back."""
+        """Remove a row."""
         self.sums.unlearn(block, x, self._weight(time), reward)
         self._late[block] = None
 
     def draw(self, rows: Floats, rng: np.random.Generator, now: float = 0.0) -> Floats:
-        """Return a draw of the scores of actions that share the first block, in units of νσ; the mean if that is 0."""
+        """Return a draw of the scores of actions that share the first block, in units of νσ; the mean if νσ is 0."""
         sigma, given = self._sigma(now), self._one
         rng.standard_normal(out=self._normals)
         if sigma > _TINY:
@@ -212,10 +209,11 @@ class Posterior:
     def law(
         self, rows: Floats, mean: Floats, root: Floats, weights_root: Callable[[], Floats], sigma: float = 1.0
     ) -> Distribution:
-        """Return the distribution of scores `mean + sigma * root @ z`; `weights_root` is called if there are many.
+        """Return the distribution of scores `mean + sigma * root @ z`; `weights_root` is called if there are many
+        actions.
 
-        S depends on the way there, so a root is computed that does not: with the same sums and random numbers the
-        same is drawn.
+        S depends on the order of updates, so a root is computed that does not: equal sums and random numbers give equal
+        draws.
         """
         if len(rows) <= max(_MANY, self.dimension):
             lower, largest = self._lower(root)
@@ -233,16 +231,15 @@ class Posterior:
         variances = covariance.reshape(-1)[:: len(root) + 1]
         largest = max(variances.tolist())
         variances += _JITTER * largest + _TINY
-        lower, failed = self._potrf(covariance.T, lower=1, overwrite_a=1)  # it is symmetric; this way in place
+        lower, failed = self._potrf(covariance.T, lower=1, overwrite_a=1)  # symmetric: Fortran order, in place
         if failed:
-            raise PosteriorError("the covariance of the scores has no factor, and nothing can be drawn from it")
+            raise PosteriorError("the covariance of the scores is not positive definite, so nothing can be drawn")
         return lower, largest
 
     def scores(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of the scores, in contexts `x`, of actions with blocks of their own.
+        """Return mean and standard deviation of the scores in contexts `x`, for actions that each have their own block.
 
-        The scores have the shape (contexts, actions), and are independent. A block of -1 is of an action about which
-        nothing is known.
+        Both have shape (contexts, actions); the scores are independent. Block -1 stands for an action without data.
         """
         sigma = self._sigma(now)
         known = blocks >= 0
@@ -258,16 +255,16 @@ class Posterior:
         return mean, spread * sigma
 
     def _sigma(self, now: float) -> float:
-        """Return νσ, times the root of 2ᵀ if the sums fade."""
+        """Return νσ, times √2ᵀ after T half-lives of decay."""
         sigma = self._scale * self.noise(now)
         return sigma * self.stretch(now) if now else sigma
 
     def stretch(self, now: float) -> float:
-        """Return by what the standard deviation of weights has grown since the epoch, all rows having faded."""
+        """Return the factor by which the weights' standard deviation has grown since the epoch, as the rows decayed."""
         return math.exp2(0.5 * self._age(now)) if now else 1.0
 
     def mean(self, block: int = 0, now: float = 0.0) -> Floats:
-        """Return θ̂ of a block, solved from the sums: right to its last bits, by iterative refinement."""
+        """Return θ̂ of a block, solved from the sums with iterative refinement, accurate to the last bits."""
         if not 0 <= block < self.sums.blocks:
             return np.zeros(self.dimension)
         rho = self._rho_at(now)
@@ -284,7 +281,7 @@ class Posterior:
         return solved if self.dimension > _SMALL else _solve_exactly(exact, rho)[0]
 
     def noise(self, now: float = 0.0) -> float:
-        """Return σ, given or estimated: as if there were one more row, of the rewards' mean square."""
+        """Return σ, given or estimated; the estimate includes one extra row with the rewards' mean square."""
         if self._late or now:
             self.freshen(now)
         if self._noise is not None:
@@ -301,31 +298,31 @@ class Posterior:
 
     @property
     def stages(self) -> tuple[Posterior, ...]:
-        """Those of the reward: this one."""
+        """The posteriors of the reward: only this one."""
         return (self,)
 
     def increments(self, block: int, x: Floats, now: float = 0.0) -> list[tuple[float, float]]:
-        """Return mean and variance of what is believed to come of features x, at the one age that there is."""
+        """Return the posterior mean and variance of the reward for features x, as a list with one age."""
         sigma = self.noise(now) * self.stretch(now)
         mixed = x @ self.cache[block]
         return [(float(mixed[0]), sigma**2 * float(mixed[1:] @ mixed[1:]))]
 
     @property
     def explained(self) -> float:
-        """Σ bᵀθ̂ over the blocks; all being fresh."""
+        """Σ bᵀθ̂ over the blocks; the cache must be up to date."""
         return math.fsum(self._accounts[: self.sums.blocks, 0].tolist())
 
     def count(self, now: float) -> tuple[float, float]:
-        """Return Σ w and Σ w y² as of a time."""
+        """Return Σ w and Σ w y² at time `now`."""
         fade = self.fade(now)
         return fade * self.sums.total_weight, fade * self.sums.squares
 
     def fade(self, now: float) -> float:
-        """Return what is left of a row of the weight 1."""
+        """Return the remaining weight of a row that had weight 1 at the epoch."""
         return math.exp2(-self._age(now)) if now else 1.0
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the sums, bit for bit, as arrays that `restore` takes."""
+        """Return the exact sums as arrays for `restore`."""
         return self.sums.state()
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -334,7 +331,7 @@ class Posterior:
         self._reset()
 
     def cached(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what is computed from the sums, for `restore_cached`: then even the rounding is the same."""
+        """Return what was computed from the sums, for `restore_cached`, so that even rounding is reproduced."""
         self.freshen(0.0)
         fits, traces, updates = self._accounts[: self.sums.blocks].T.copy()
         delicate = np.array(sorted(self._delicate), np.int64)
@@ -357,9 +354,9 @@ class Posterior:
         blocks, d = self.sums.blocks, self.dimension
         self.cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
         self._accounts = np.zeros((blocks, 3))
-        self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # of each block: see `_account`
-        self._totals = 0.0, 0.0  # the sums of both
-        self._unaccounted = {}  # blocks that they are behind on, and whether these were renewed
+        self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # for each block: see `_account`
+        self._totals = 0.0, 0.0  # their sums
+        self._unaccounted = {}  # blocks that the sums are behind on, and whether their roots were recomputed
         self._late: dict[int, list[_Late] | None] = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
         self._delicate = set()
@@ -375,16 +372,16 @@ class Posterior:
         return weight
 
     def _age(self, now: float) -> float:
-        """Return how many half-lives `now` is after the moment that weights are relative to."""
+        """Return how many half-lives `now` is after the epoch."""
         return min(now - self.sums.epoch, _FORGOTTEN)
 
     def _rho_at(self, now: float) -> float:
-        """Return κ relative to the sums: it grows as they fade."""
+        """Return κ relative to the sums: it grows as they decay."""
         kappa = self._ridge * (self.sums.scale if self._noise is None else self._noise * self._noise)
         return kappa * math.exp2(math.floor(_RENEWALS * self._age(now)) / _RENEWALS) if now else kappa
 
     def _precision(self, block: int, rho: float) -> tuple[Floats, Floats]:
-        """Return G + ρI with a unit diagonal, and by what its rows and columns were multiplied to get that."""
+        """Return G + ρI scaled to a unit diagonal, and the scale of its rows and columns."""
         precision = self.sums.gram(block)
         precision.flat[:: self.dimension + 1] += rho
         roots = 1.0 / np.sqrt(precision.diagonal())
@@ -397,7 +394,7 @@ class Posterior:
         return exact
 
     def freshen(self, now: float) -> tuple[int, ...]:
-        """Bring what is cached up to date; return the blocks that had changed."""
+        """Update the cache; return the blocks that had changed."""
         rho = self._rho_at(now)
         if rho != self.rho:
             self.rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
@@ -421,7 +418,7 @@ class Posterior:
             if not math.isfinite(self._accounts[block, 0]):
                 self._late = dict.fromkeys(range(self.sums.blocks))
                 raise PosteriorError(
-                    f"the posterior of block {block} is not finite, and nothing can be drawn from it; the sums of the "
+                    f"the posterior of block {block} is not finite, so nothing can be drawn from it; the sums of the "
                     "rewards are intact"
                 )
             if renewed or block not in self._unaccounted:
@@ -439,7 +436,7 @@ class Posterior:
         self._accounts[block, 0] = float(half @ half)
 
     def _account(self) -> None:
-        """Compute what each block explains of Σ w y², and how many of its weights are settled by its rows.
+        """Compute how much of Σ w y² each block explains, and its effective number of parameters.
 
         Since Gθ̂ = b − κθ̂, Σ w (y − xᵀθ̂)² = Σ w y² − bᵀθ̂ − κ‖θ̂‖²; and tr (G + κI)⁻¹G = d − κ tr SSᵀ.
         """
@@ -451,7 +448,7 @@ class Posterior:
             total += explained - self._explained[block]
             weights += settled - self._settled[block]
             self._explained[block], self._settled[block] = explained, settled
-        if any(self._unaccounted.values()):  # so that rounding does not add up
+        if any(self._unaccounted.values()):  # so that rounding errors do not accumulate
             total, weights = math.fsum(self._explained), math.fsum(self._settled)
         self._totals, self._unaccounted = (total, weights), {}
 
@@ -476,19 +473,19 @@ class Posterior:
         self._accounts[block, 1] = float(np.einsum("ij,ij->", cache[:, 1:], cache[:, 1:]))
 
     def _enlarged(self, precision: Floats) -> Floats:
-        """Return L of a slightly larger matrix than one that rounding has left without L."""
+        """Return the Cholesky factor of a slightly larger matrix, if rounding has made `precision` indefinite."""
         jitter = 1e-15 * self.dimension
         while jitter < 1.0:
             lower, failed = self._potrf(precision + jitter * np.eye(self.dimension), lower=1)
             if not failed:
                 return np.asarray(lower)
             jitter *= 4.0
-        raise PosteriorError("the precision of the posterior has no factor; its sums are damaged")
+        raise PosteriorError("the posterior precision is not positive definite: its sums are damaged")
 
 
 @entry_point
 def take_in(cache: Floats, accounts: Floats, rows: Floats, numbers: Floats) -> None:
-    """Bring rows in, x of each, and w, y and its block; a block with one that is too large is to be computed again.
+    """Add rows by rank-one updates; `numbers` has w, y and block of each. Blocks with too large a row are marked stale.
 
     With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
 
@@ -528,7 +525,7 @@ def take_in(cache: Floats, accounts: Floats, rows: Floats, numbers: Floats) -> N
 
 
 def _residual(exact: Integers, solved: Floats) -> Floats:
-    """Return b − Aθ, rounded only at the end, of exact [A b]."""
+    """Return b − Aθ for exact [A b], rounded only at the end."""
     shift = 600 - math.frexp(float(np.abs(solved).max()))[1]
     given = np.array([int(math.ldexp(each, shift)) for each in solved.tolist()], object)
     left = (exact[:, -1] << shift) - exact[:, :-1].dot(given)
@@ -536,11 +533,11 @@ def _residual(exact: Integers, solved: Floats) -> Floats:
 
 
 def _solve_exactly(exact: Integers, rho: float) -> tuple[Floats, Floats, float]:
-    """Return θ̂, S and bᵀθ̂ of [G + ρI, b], by LDLᵀ in integers.
+    """Return θ̂, S and bᵀθ̂ from [G + ρI, b], by LDLᵀ in integers.
 
     Rows and columns are first divided by powers of two, so that the diagonal is between 1 and 4. The smallest
-    eigenvalue is then no less than ρ over the largest entry; twice its bits, and some to spare, keep what rounding
-    does to the results far below that of floats.
+    eigenvalue is then at least ρ over the largest entry; twice its bits, plus a margin, keep the rounding error far
+    below that of floats.
     """
     d, square = len(exact), exact[:, :-1]
     diagonal = [int(each) for each in square.diagonal()]
@@ -554,7 +551,7 @@ def _solve_exactly(exact: Integers, rho: float) -> tuple[Floats, Floats, float]:
     for j in range(d):
         pivot, column = left[j, j], left[j + 1 :, j]
         if pivot <= 0:
-            raise PosteriorError("the precision of the posterior has no factor; its sums are damaged")
+            raise PosteriorError("the posterior precision is not positive definite: its sums are damaged")
         factor = (column << bits) // pivot
         left[j + 1 :, j + 1 :] -= np.multiply.outer(factor, column) >> bits
         inverse[j + 1 :, : j + 1] -= np.multiply.outer(factor, inverse[j, : j + 1]) >> bits

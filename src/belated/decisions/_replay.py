@@ -1,4 +1,4 @@
-"""Play a log through other settings: the same decisions and rewards, at the same times."""
+"""Replay a log under other settings: the same decisions and rewards, at the same times."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from belated.types import Floats
 
 
 def replay(model: Model, settings: ModelSettings) -> Iterator[tuple[Entry, Floats]]:
-    """Yield each decision of a model's log, and the probabilities that other settings would have given its actions.
+    """Yield each decision of a model's log with the probabilities that other settings would have given its actions.
 
-    A new model learns from the same decisions and rewards at the same times, and is asked before each decision. The
-    decision is yielded as it stands at the end of the log. Hand both to `evaluation.assess` to estimate what the
-    other settings would have earned.
+    A new model learns from the same decisions and rewards at the same times, and is queried before each decision. The
+    decision is yielded in its state at the end of the log. Pass both to `assess` to estimate what the other settings
+    would have earned.
     """
     now = 0.0
     other = Model(model.name, settings, MemoryStore(), clock=lambda: now)
@@ -66,11 +66,11 @@ def _event(row: EventRow) -> Operation:
 
 
 def replay_sessions(model: Model, settings: ModelSettings) -> Iterator[tuple[SessionEntry, list[Floats]]]:
-    """Yield each session of a model's log, and what other settings would have drawn its actions from, step by step.
+    """Yield each session of a model's log with the probabilities of other settings for the actions of each step.
 
-    Wherever the log has published a set of plans, another one is drawn from the same prefix of it, by the agent of the
-    other settings. So what a session is given does not depend on what came after it, and with the model's own settings
-    it is what was logged. Hand both to `assess_sessions` to estimate what the other settings would have earned.
+    Wherever the log has published a set of plans, another set is drawn from the same log prefix by the agent of the
+    other settings. So a session's probabilities do not depend on later rows, and with the model's own settings they
+    equal the logged ones. Pass both to `assess_sessions` to estimate what the other settings would have earned.
     """
     from belated.decisions._plans import Plans, encode_state, plans_from_bytes
 
@@ -86,7 +86,7 @@ def replay_sessions(model: Model, settings: ModelSettings) -> Iterator[tuple[Ses
         rows: list[Floats] = []
         for h, step in enumerate(session.steps):
             names = tuple(step.actions)
-            if place is None:  # before the first set any action is as likely
+            if place is None:  # actions are uniform before the first set
                 rows.append(np.full(len(names), 1.0 / len(names)))
                 continue
             shares = sets[place].distributions(h, encode_state(settings, step.context, names))

@@ -1,22 +1,23 @@
-"""The posterior of revenue: mostly nothing comes and, where something does, amounts are skewed.
+"""The posterior of revenue: rewards that are mostly zero and otherwise skewed.
 
-A reward is a chance times an amount (a hurdle). Whether one above zero came is regressed on the features as any reward
-is: that is the `Posterior` below. The logarithms of those above zero are regressed beside it, on the same features:
+This is a hurdle model: a reward is the probability of a positive reward times an amount. Whether the reward is positive
+is regressed on the features like any reward, by the inherited `Posterior`. The logarithms of positive rewards are
+regressed on the same features:
 
     P(r > 0 | x) = xᵀp,   log r | r > 0 ~ N(c + xᵀa, σ²),   a ~ N(0, σ²/κ I) of each block,
 
-and a draw of the score is the product of a draw of the chance and of exp(xᵀa); exp(c + σ²/2) is common to all actions.
-One large sale then moves the logarithm of an amount a little, where it would move a mean of rewards a lot.
+and a draw of the score is the product of a draw of the probability and of exp(xᵀa); exp(c + σ²/2) is common to all
+actions. A large sale changes the log amount only a little, where it would change a mean of rewards a lot.
 
-Sales are few, so the prior matters. c is the mean logarithm of all sales, σ² is estimated with one more row of square
-1, and κ is λ times the mean of ‖x‖², with λ the most likely of `RIDGES` given the rows: with the eigenvalues w of
-G = Σ xxᵀ, u the sums Σ x(y − c) in its eigenvectors and Q = Σ(y − c)² − Σ u²/(w + κ), over all blocks,
+Sales are few, so the prior matters. c is the mean logarithm of all sales, σ² is estimated with an extra row of square
+1, and κ is λ times the mean of ‖x‖², where λ maximises the marginal likelihood over `RIDGES`: with the eigenvalues w of
+G = Σ xxᵀ, the sums u = Σ x(y − c) in its eigenbasis and Q = Σ(y − c)² − Σ u²/(w + κ), over all blocks,
 
     log p(y | κ) = −½ Σ log(1 + w/κ) − ½(n + 1) log(Q + 1) + constant,   σ² = (Q + 1)/(n + 1).
 
-Where amounts do not depend on the action, λ is large, and what is left are chances. All of it is a function of exact
-sums, those of the features and a 1 behind them: whatever is corrected or cancelled leaves no trace. Rows that fade are
-multiplied by what is left of them.
+If amounts do not depend on the action, λ is large, and only the probabilities matter. Everything is a function of exact
+sums (of the features followed by a 1), so corrections and cancellations leave no trace. Decaying rows are multiplied by
+their remaining weight.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from belated.decisions._posterior import Distribution, Posterior
 from belated.decisions._sums import Sums
 from belated.types import Floats, Ints
 
-#: λ: how narrow the prior of amounts may be, in units of their noise and of the features' length.
+#: Candidates for λ, the prior precision of amounts relative to their noise and to the features' length.
 RIDGES: Floats = np.array([1.0, 4.0, 16.0, 64.0, 256.0, 1024.0])
-#: What the arrays of amounts are called among those of chances.
+#: Suffix of the arrays of amounts, beside those of probabilities.
 _OF_AMOUNTS = " of amounts"
 
 
@@ -47,8 +48,8 @@ class Amounts:
 
     def _reset(self) -> None:
         d = self.dimension
-        self._values, self._vectors = np.zeros((0, d)), np.zeros((0, d, d))  # of G
-        self._moments = np.zeros((0, d, 2))  # Σ xy and Σ x in the eigenvectors
+        self._values, self._vectors = np.zeros((0, d)), np.zeros((0, d, d))  # eigendecomposition of G
+        self._moments = np.zeros((0, d, 2))  # Σ xy and Σ x in the eigenbasis
         self._totals = np.zeros((0, 2))  # Σ y and n
         self._late = set(range(self.sums.blocks))
         self._when = -1.0
@@ -58,7 +59,7 @@ class Amounts:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Let the arrays hold all blocks, and as many again, so that growing one by one costs no more."""
+        """Grow the arrays to hold all blocks, doubling the room so that growing one by one is cheap."""
         known, blocks = len(self._values), self.sums.blocks
         if blocks > known:
             for name in ("_values", "_vectors", "_moments", "_totals", "_weights", "_precisions"):
@@ -74,7 +75,7 @@ class Amounts:
             self._make_room()
 
     def learn(self, block: int, x: Floats, amount: float, time: float, sign: int = 1) -> None:
-        """Add a sale that was decided at `time`, in half-lives; or take it back."""
+        """Add a sale with the decision time `time`, in half-lives, or remove it."""
         self.grow(block)
         epoch = self.sums.epoch
         weight = self.sums.weight(time)
@@ -85,7 +86,7 @@ class Amounts:
         self._late.add(block)
 
     def freshen(self, now: float, fade: float) -> None:
-        """Bring what is computed from the sums up to date; of what they hold, `fade` is left."""
+        """Update everything computed from the sums, whose remaining weight is `fade`."""
         if not self._late and now == self._when:
             return
         d = self.dimension
@@ -117,9 +118,9 @@ class Amounts:
         self._weights = u / self._precisions
 
     def scores(self, x: Floats, blocks: Ints) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of the logarithms in contexts `x`, without c, shape (contexts, actions).
+        """Return mean and standard deviation of the log amounts in contexts `x`, without c, shape (contexts, actions).
 
-        A block of -1 is of an action about which nothing is known.
+        Block -1 stands for an action without data.
         """
         known = np.maximum(blocks, 0)
         if not len(self._values):
@@ -143,10 +144,10 @@ class Amounts:
 
 
 class RevenuePosterior(Posterior):
-    """The posterior of chances, and beside it that of amounts; parameters are those of `Posterior`.
+    """The posterior of probabilities and of amounts; the parameters are those of `Posterior`.
 
-    A reward of at most zero counts as none. What is drawn of chances is `Posterior`'s; `amounts_of` and
-    `joint_amounts` are the factors that belong to it.
+    A reward of zero or less counts as no sale. The methods of `Posterior` concern the probabilities; `amounts_of` and
+    `joint_amounts` give the corresponding factors.
     """
 
     def __init__(self, dimension: int, *, scale: float = 1.0, ridge: float = 1.0, blocks: int = 1) -> None:
@@ -176,13 +177,13 @@ class RevenuePosterior(Posterior):
             self.amounts.learn(block, x, reward, time, sign=-1)
 
     def amounts_of(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of what `scores` has the chances of, in logarithms."""
+        """Return mean and standard deviation of the log amounts that belong to the probabilities of `scores`."""
         self.freshen_amounts(now)
         mean, spread = self.amounts.scores(x, blocks)
         return mean, self._scale * spread
 
     def joint_amounts(self, rows: Floats, now: float = 0.0) -> Distribution:
-        """Return the distribution of what `distribution` has the chances of, in logarithms."""
+        """Return the distribution of the log amounts that belong to the probabilities of `distribution`."""
         self.freshen_amounts(now)
         weights, root = self.amounts.root()
         return self.law(rows, rows @ weights, rows @ root, lambda: root, self._scale)
@@ -192,7 +193,7 @@ class RevenuePosterior(Posterior):
         self.amounts.freshen(now, math.exp2(sums.epoch - now) if now else 1.0)
 
     def increments(self, block: int, x: Floats, now: float = 0.0) -> list[tuple[float, float]]:
-        """Return mean and variance of what is believed to come of features x: of a chance times an amount."""
+        """Return the posterior mean and variance of the reward for features x: a probability times an amount."""
         ((chance, variance),) = super().increments(block, x, now)
         self.freshen_amounts(now)
         mean, spread = (float(each[0, 0]) for each in self.amounts.scores(x[None], np.array([block])))
@@ -201,7 +202,7 @@ class RevenuePosterior(Posterior):
         return [(chance * amount, amount**2 * (variance * (1.0 + more) + chance**2 * more))]
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the sums of both, bit for bit, as arrays that `restore` takes."""
+        """Return the exact sums of both as arrays for `restore`."""
         return super().state() | {name + _OF_AMOUNTS: each for name, each in self.amounts.sums.state().items()}
 
     def restore(self, arrays: dict[str, npt.NDArray[Any]]) -> None:
@@ -213,7 +214,7 @@ class RevenuePosterior(Posterior):
 
 
 def products(chances: Floats, amounts: Floats) -> Floats:
-    """Return draws of scores from those of chances and of the logarithms of amounts, shape (…, actions, draws).
+    """Return draws of scores from draws of probabilities and of log amounts, shape (…, actions, draws).
 
     >>> products(np.array([[0.1], [0.2]]), np.array([[800.0], [0.0]])).tolist()
     [[0.1], [0.0]]

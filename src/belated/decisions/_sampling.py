@@ -1,7 +1,8 @@
 """Drawing decisions from the posterior. Logged propensities equal the sampling probabilities.
 
-The scores are drawn n times from the posterior; the shares of wins, mixed with a uniform part of size `floor`, are the
-probabilities, and the action is drawn from them. Without the floor its distribution is that of Thompson sampling.
+The scores are drawn n times from the posterior. The fractions of draws that each action wins, mixed with a uniform
+distribution of weight `floor`, are the probabilities from which the action is then drawn. Without the floor this is
+Thompson sampling.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from belated.decisions._revenue import RevenuePosterior, products
 from belated.decisions._settings import ModelSettings
 from belated.types import Floats, Ints
 
-#: How many scores are drawn at a time: about a megabyte.
+#: Number of scores drawn at a time: about a megabyte.
 _AT_ONCE = 1 << 17
 
 
-#: A decision to be drawn: its number, its id and how many actions to rank.
+#: A decision to be drawn: its number, its id and the number of actions to rank.
 Draw = tuple[int, str, int]
-#: The chosen actions, best first, and the probabilities they were drawn from; None if those are not known.
+#: The chosen actions, best first, and the probabilities from which they were drawn; None if unknown.
 Drawn = tuple[list[int], Floats | None]
 
 
 class Sampler:
     """Draws the decisions of one model.
 
-    The random numbers are a function of the decision's number: with the same log it would be drawn the same. In a
-    `shared` store two processes may use a number at the same time; there they are a function of the id, too.
+    The random numbers are a function of the decision's number, so replaying the log draws the same actions. In a
+    `shared` store two processes may use a number at the same time; there the id is part of the seed, too.
     """
 
     def __init__(self, name: str, seed: int, *, shared: bool) -> None:
@@ -42,7 +43,7 @@ class Sampler:
         self._bits = np.random.Philox(key=key)
         self._rng = np.random.Generator(self._bits)
         self._counter = [0, 0, 0, 0]
-        state = {"counter": self._counter, "key": key.tolist()}  # lists, since NumPy reads them one by one
+        state = {"counter": self._counter, "key": key.tolist()}  # lists: NumPy reads them element by element
         self._state: Any = {**self._bits.state, "state": state, "buffer": [0, 0, 0, 0]}
         self._shared = shared
 
@@ -54,7 +55,7 @@ class Sampler:
         self._bits.state = self._state
 
     def uniforms(self, number: int, id: str, count: int) -> list[float]:  # noqa: A002
-        """Return random numbers of a decision, in [0, 1)."""
+        """Return a decision's random numbers, in [0, 1)."""
         self._seek(number, id)
         drawn: list[float] = self._rng.random(count).tolist()
         return drawn
@@ -69,7 +70,7 @@ class Sampler:
         id: str,  # noqa: A002
         size: int,
     ) -> Drawn:
-        """Draw a decision: a ranking of `size` actions with features `rows` that share weights, at time `when`."""
+        """Draw a decision at time `when`: a ranking of `size` actions with features `rows` and common weights."""
         self._seek(number, id)
         rng, draws, floor = self._rng, settings.draws, settings.floor
         if isinstance(posterior, RevenuePosterior):
@@ -88,9 +89,9 @@ class Sampler:
         return order, probabilities if draws > 1 or floor > 0.0 else None
 
     def members(self, won: Floats, settings: ModelSettings, number: int, id: str, size: int) -> Drawn:  # noqa: A002
-        """Draw a decision from the members of a sparse posterior, in which `won` are the shares of wins.
+        """Draw a decision from the members of a sparse posterior, given the fraction of members that each action wins.
 
-        All members are draws, so that the probabilities are as with as many draws.
+        Every member is a posterior draw, so the probabilities are those of that many draws.
         """
         self._seek(number, id)
         probabilities = mixture(won, settings.floor)
@@ -106,7 +107,7 @@ class Sampler:
         when: float,
         draws: Sequence[Draw],
     ) -> list[Drawn]:
-        """Draw decisions among actions with weights of their own, all in contexts `x`, shape (decisions, d)."""
+        """Draw decisions in contexts `x`, shape (decisions, d), among actions that each have their own weights."""
         most = max(1, _AT_ONCE // (len(blocks) * settings.draws))
         known, rng = settings.draws > 1 or settings.floor > 0.0, self._rng
         parts = 2 if isinstance(posterior, RevenuePosterior) else 1
@@ -138,16 +139,16 @@ def scores(distribution: Distribution, draws: int, rng: np.random.Generator) -> 
 
 
 def spread_scores(mean: Floats, spread: Floats, normals: Floats) -> Floats:
-    """Return draws of scores that are independent, in the place of the normals: mean + spread·z."""
+    """Return draws of independent scores, mean + spread·z, overwriting `normals`."""
     normals *= spread[..., None]
     normals += mean[..., None]
     return normals
 
 
 def shares(drawn: Floats, width: Floats | float = 0.0) -> Floats:
-    """Return each action's share of the wins; winners that are equal, for scores of this `width`, share one.
+    """Return the fraction of draws that each action wins; actions that tie, at this `width` of the scores, share a win.
 
-    The scores have the shape (..., actions, draws), the widths (...).
+    `drawn` has shape (..., actions, draws), `width` (...).
 
     >>> shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]])).tolist()
     [0.625, 0.375]
@@ -162,7 +163,7 @@ def shares(drawn: Floats, width: Floats | float = 0.0) -> Floats:
 
 
 def distinct_shares(drawn: Floats) -> Floats:
-    """Return what `shares` does, of scores that cannot be equal.
+    """Return what `shares` does, for scores that cannot tie.
 
     >>> distinct_shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 4.0, 1.0, 1.0]])).tolist()
     [0.75, 0.25]
@@ -181,7 +182,7 @@ def mixture(won: Floats, floor: float) -> Floats:
 
 
 def pick(probabilities: Floats, uniform: float) -> int:
-    """Return the action that `uniform`, in [0, 1), falls on; never one of probability 0.
+    """Return the action drawn by inversion with `uniform` in [0, 1); never one with probability 0.
 
     >>> [pick(np.array([0.0, 0.25, 0.75, 0.0]), u) for u in (0.0, 0.24, 0.26, 1 - 1e-16)]
     [1, 1, 2, 2]
@@ -193,27 +194,27 @@ def pick(probabilities: Floats, uniform: float) -> int:
                 return place
             left -= each
             last = place
-    return last  # rounding
+    return last  # `uniform` is beyond the sum of the probabilities, by rounding
 
 
 def best(drawn: Floats, rng: np.random.Generator) -> int:
-    """Return the action with the largest of the scores of one draw; equal ones are as likely."""
+    """Return the action with the largest score of one draw; ties are broken uniformly at random."""
     values: list[float] = drawn.tolist()
     largest = max(values)
     bound = largest - ROUNDING * abs(largest)
     place = values.index(largest)
     values[place] = -math.inf
-    if max(values) < bound:  # nearly always
+    if max(values) < bound:  # no ties: the usual case
         return place
     return int(rng.choice(np.flatnonzero(drawn >= bound)))
 
 
 def rank(probabilities: Floats, uniforms: Sequence[float], size: int) -> list[int]:
-    """Return `size` different actions: drawn one after the other from the probabilities of those that are left.
+    """Return `size` different actions, drawn without replacement.
 
-    The first is drawn as a single choice would be. The order of exponential variables whose rates are the
-    probabilities is a draw of the others; those of probability 0 come last, as good as one another. `uniforms` has one
-    number for the first, and for a longer ranking one for each action.
+    The first is drawn like a single choice. The others are in the order of exponential variables whose rates are the
+    probabilities; actions with probability 0 come last, in random order. `uniforms` has one number for the first action
+    and, for a longer ranking, one for each action.
     """
     first = pick(probabilities, uniforms[0])
     if size == 1:

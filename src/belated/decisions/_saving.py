@@ -29,12 +29,12 @@ _EVENT = ("version", "reward", "received", "observed", "counted", "due")
 _MAY_BE_NONE = ("probability", "due", "reward", "observed")
 
 
-#: Makes a learner without decisions, of a dimension and with settings.
+#: Creates a learner without decisions from a dimension and settings.
 Make = Callable[[int, ModelSettings], Engine]
 
 
 def save(learner: Engine, path: Path, make: Make) -> None:
-    """Write a learner to a file beside `path`, read it back, and only then let it take the place of `path`."""
+    """Write a learner to a temporary file, read it back, and only then replace `path`."""
     store, state = _store(learner), learner.state
     rows = [row for row in store.log(learner.name) if row.id]
     decisions = [row for row in rows if isinstance(row, DecisionRow)]
@@ -69,7 +69,7 @@ def save(learner: Engine, path: Path, make: Make) -> None:
         save_arrays(beside, KIND, VERSION, header, arrays)
         differ = [text for text in differences(state, load(beside, make).state) if not text.startswith("seq")]
         if differ:
-            raise DamagedFileError(f"{path} was not replaced: what was written differs in {', '.join(differ)}")
+            raise DamagedFileError(f"{path} was not replaced: the written file differs in {', '.join(differ)}")
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def load(path: Path, make: Make) -> Engine:
     """Return the learner that `save` wrote."""
     header, arrays = load_arrays(path, KIND, VERSION)
     if header["version"] < VERSION:
-        raise DamagedFileError(f"{path} was written by an older belated, whose learners this one cannot go on with")
+        raise DamagedFileError(f"{path} was written by an older version of belated, whose learners cannot be loaded")
     try:
         settings = ModelSettings.from_table(header["settings"])
         learner = make(header["dimension"], settings)
@@ -106,7 +106,7 @@ def load(path: Path, make: Make) -> Engine:
             state.posterior.restore_cached(arrays)
         _check_counts(learner)
     except (BelatedError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise DamagedFileError(f"{path} does not hold a usable learner: {error}") from error
+        raise DamagedFileError(f"{path} does not contain a valid learner: {error}") from error
     return learner
 
 
@@ -115,13 +115,13 @@ def _rows(model: str, header: dict[str, Any], arrays: Arrays, d: int | None) -> 
     n, m = len(header["decisions"]), len(header["events"])
     order = header["order"]
     if len(order) != n + m or sum(order) != n:
-        raise refuse("order", order, "one place for each decision and event")
+        raise refuse("order", order, "one position for each decision and event")
     if d is not None:
         array("features", arrays["features"], (n * d,))
     features, sizes = arrays["features"].tobytes(), indices("sizes", arrays["sizes"], (n,), 2**31)
     limits = np.concatenate([[0], np.cumsum(sizes)]).tolist()
     if limits[-1] != len(features):
-        raise refuse("features", len(features), f"as many bytes as its sizes say, {limits[-1]}")
+        raise refuse("features", len(features), f"{limits[-1]} bytes, the sum of its sizes")
     probabilities, lengths = arrays["probabilities"], arrays["lengths"]
     if lengths.shape != (n,) or lengths.min(initial=0) < 0 or lengths.sum() != len(probabilities):
         raise refuse("lengths", lengths, "those of the probabilities")
@@ -165,7 +165,7 @@ def _column(arrays: Arrays, title: str, name: str, length: int) -> Callable[[int
 
 
 def _check_counts(learner: Engine) -> None:
-    """Raise InvalidInputError unless the decisions fit what was learned from them."""
+    """Raise InvalidInputError unless the decisions are consistent with what was learned from them."""
     state = learner.state
     counts, last = dict.fromkeys(state.counts, 0), 0
     for row in learner.store.log(learner.name):

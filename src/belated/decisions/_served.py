@@ -1,7 +1,7 @@
 """A served model as an agent of `run`: the code that decides in production, played in simulation.
 
-Every episode is a session of a `Model` on a store in memory, every step a decision; a late trajectory becomes the end
-of its session and the rewards of its steps. The clock is virtual: an episode takes a second.
+Every episode is a session of a `Model` on an in-memory store, every step a decision; a late trajectory becomes the end
+of its session and the rewards of its steps. The clock is virtual: an episode takes one second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from belated.errors import BelatedError
 from belated.features import OneHot, Tiles
 from belated.types import Feedback, Plays, Problem, SimulatorProblem, State, TableProblem, check_batch
 
-#: Sessions from one set of plans to the next.
+#: Number of sessions from one set of plans to the next.
 EVERY = 16
 
 Context = Callable[[Any], dict[str, Any]]
@@ -32,10 +32,10 @@ Context = Callable[[Any], dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Served(Settings):
-    """A model of sessions as it is served, as an algorithm to compare with others.
+    """A served model of sessions, as an algorithm that can be compared with others.
 
-    A state of a table, or one that has a feature of its own, is a category of the context; tiles are tags; any other
-    features are numbers.
+    States of a table, or with one-hot features, become a category of the context; tiles become tags; any other features
+    become numbers.
 
     >>> from belated import Poisson, RiverSwim, run
     >>> results = run(RiverSwim(horizon=5), Served(), Poisson(2), episodes=20, seeds=1)
@@ -47,11 +47,11 @@ class Served(Settings):
     plays: ClassVar[Plays] = "steps"
 
     agent: str | Mapping[str, Any] = "auto-psvi"
-    """What plans, as in the settings of a model."""
+    """The planner, as in the settings of a model."""
     floor: float = 0.002
-    """Share of decisions taken at random."""
+    """Fraction of decisions drawn uniformly at random."""
     every: int = EVERY
-    """A set of plans is drawn after so many sessions."""
+    """Number of sessions after which a set of plans is drawn."""
 
     def __post_init__(self) -> None:
         real("floor", self.floor, at_least=0.0, at_most=1.0)
@@ -59,13 +59,14 @@ class Served(Settings):
         self.model(1, ["a"], {}, (0.0, 1.0), 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; the name says where it is imported from, as agents know nothing of decisions."""
+        """Return plain values; the name includes the import path, since the agents' registry does not know
+        decisions."""
         return {**super().to_dict(), "algorithm": "belated.decisions:Served"}
 
     def model(
         self, horizon: int, actions: list[str], encoding: Mapping[str, Any], rewards: tuple[float, float], seed: int
     ) -> ModelSettings:
-        """Return the settings of the model that is played."""
+        """Return the settings of the played model."""
         table = {
             "actions": actions,
             "horizon": horizon,
@@ -94,13 +95,13 @@ class ServedAgent:
 
     @property
     def model(self) -> Model:
-        """The model that is played; there is none before the first plan."""
+        """The played model, which is created by the first plan."""
         if self._model is None:
-            raise refuse("the agent", "one that has planned nothing", "asked for a plan first: its seed is drawn then")
+            raise refuse("the agent", "one without a plan", "one that has planned, which draws its seed")
         return self._model
 
     def plan(self, rng: np.random.Generator) -> ServedPolicy:
-        """Return the policy of the next session, which draws a member of the latest set of plans."""
+        """Return the policy of the next session, which follows a member of the latest set of plans."""
         check_generator("rng", rng)
         if self._model is None:
             problem, names = self.problem, [str(action) for action in range(self.problem.actions)]
@@ -114,13 +115,13 @@ class ServedAgent:
         return ServedPolicy(self._model, episode, self._context)
 
     def learn(self, batch: Sequence[Feedback]) -> None:
-        """Report how sessions went on: their ends, and the rewards of their steps."""
+        """Report the ends of sessions and the rewards of their steps."""
         clean = check_batch(batch, self.problem)
         operations: list[Operation] = []
         for feedback in clean:
             late, session = feedback.trajectory, str(feedback.episode)
             if late.part != "all" or late.first:
-                raise refuse("trajectory.part", late.part, '"all", of a whole episode')
+                raise refuse("trajectory.part", late.part, '"all", a whole episode')
             context = None if late.terminated else self._context(late.states[-1])
             operations.append(End(session, late.terminated, context))
             operations += [Reward(_id(session, h), reward) for h, reward in enumerate(late.rewards.tolist())]
@@ -128,7 +129,7 @@ class ServedAgent:
             if isinstance(answer, BelatedError):
                 raise answer
             if isinstance(answer, Outcome) and answer.status != Status.ACCEPTED:
-                raise refuse("the batch", answer.id, f"of sessions that were played, once each ({answer.detail})")
+                raise refuse("the batch", answer.id, f"from played sessions, once each ({answer.detail})")
 
     def __repr__(self) -> str:
         return f"<{self.settings}: {self.problem}>"
@@ -152,7 +153,7 @@ def _id(session: str, step: int) -> str:
 
 
 def contexts_of(problem: Problem) -> tuple[dict[str, Any], Context]:
-    """Return the encoding of a problem's states as contexts, and what makes a context of a state."""
+    """Return the encoding of a problem's states as contexts, and the function that maps a state to a context."""
     if isinstance(problem, TableProblem):
         places = min(problem.states, MOST_DENSE)
         return {"categories": ["state"], "hashed": places}, lambda state: {"state": str(int(state))}
@@ -164,7 +165,7 @@ def contexts_of(problem: Problem) -> tuple[dict[str, Any], Context]:
     if isinstance(features, Tiles):
         return {"tags": ["tiles"], "hashed": places}, lambda state: {"tiles": [str(i) for i in state.indices.tolist()]}
     if problem.joint or features.size >= MOST_DENSE:
-        wanted = f"of states, at most {MOST_DENSE - 1}, to be served as the numbers of a context"
+        wanted = f"at most {MOST_DENSE - 1} features of states, to be served as the numbers of a context"
         raise refuse("the problem's features", features, wanted)
     names = [f"feature {i}" for i in range(features.size)]
     blank = dict.fromkeys(names, 0.0)

@@ -1,12 +1,12 @@
-"""What a step is expected to have earned in the end, while the window of its session is still open.
+"""The expected total reward of a step while the window of its session is still open.
 
-s_b is what has come of a step up to age b of its session, and c_b = s_b − s_{b−1}. What came at an age is regressed on
-what had come before and on the features x of the step, over all steps whose sessions have passed that age:
+s_b is the reward of a step up to age b of its session, and c_b = s_b − s_{b−1}. The increment of an age is regressed on
+s_{b−1} and on the features x of the step, over all steps whose sessions have completed that age:
 
     ĉ_b = c̄_b + Δ_b(s_{b−1} − s̄_{b−1}) + xᵀθ_b,    Δ_b = C_sc/(C_ss(1 + λ/n)),    θ_b = (Σxxᵀ + λI)⁻¹Σx e_b,
 
-with e_b what the first two terms leave of c_b, and λ = 1, worth one step. Ages that a step has not passed are filled in
-one after the other, each from the one before. The derivation is in docs/math/by-age.md.
+where e_b is the residual of c_b after the first two terms, and λ = 1, the weight of one step. Ages that a step has not
+completed are predicted one after the other, each from the one before. The derivation is in docs/math/by-age.md.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import scipy
 from belated.agents._transitions import sums
 from belated.types import Floats, Ints
 
-#: λ, and how exactly θ is solved for.
+#: λ, and the tolerance of the solution for θ.
 RIDGE, TOLERANCE = 1.0, 1e-10
 
 
 def expected(came: Floats, features: scipy.sparse.csr_array, row: Ints, kind: Ints) -> Floats:
-    """Return what each step is expected to have earned in the end; NaN where no age is over.
+    """Return the expected total reward of each step; NaN if it has completed no age.
 
-    `came` is what came at each age, NaN at those that are not over, shape (steps, ages). A step has the features of its
-    `row`. Means are taken over steps of the same `kind`, 0 or 1.
+    `came` has the increment of each age, NaN for ages that are not completed, shape (steps, ages). A step has the
+    features of its `row`. Means are over steps of the same `kind`, 0 or 1.
     """
     total = came[:, 0].copy()
     for change in came.T[1:]:
@@ -45,7 +45,7 @@ def _predicted(
     row: Ints,
     kind: Ints,
 ) -> Floats:
-    """Return ĉ_b of all steps, from those of which c_b is known."""
+    """Return ĉ_b of all steps, fitted to those with a known c_b."""
     if not known.any():
         return np.zeros(len(change))
     count = np.maximum(sums(kind, known, 2), 1.0)
@@ -61,7 +61,7 @@ def _predicted(
 
 
 def _ridge(features: scipy.sparse.csr_array, visits: Floats, left: Floats) -> Floats:
-    """Return θ = (Σ nxxᵀ + λI)⁻¹Σ x·(sum over its visits), by conjugate gradients: exact at once in a table."""
+    """Return θ = (Σ nxxᵀ + λI)⁻¹Σ x·(sum over its visits), by conjugate gradients, which are exact for a table."""
     scale = 1.0 / (features.power(2).T @ visits + RIDGE)
     size = features.shape[1]
     gram = scipy.sparse.linalg.LinearOperator(

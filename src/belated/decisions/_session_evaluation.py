@@ -1,18 +1,19 @@
-"""Off-policy evaluation of sessions: what another policy would have earned in the sessions of a log.
+"""Off-policy evaluation of sessions: what a target policy would have earned in the sessions of a log.
 
-With the logged actions a_t of probability p_t given all before, their rewards r_t and the other policy's probabilities
-π, the weight of a session up to step t is ρ_t = Π_{i≤t} π(a_i)/p_i. Three estimates of the mean return of a session:
+With the logged actions a_t, their propensities p_t given all earlier steps, their rewards r_t and the target policy's
+probabilities π, the importance weight of a session up to step t is ρ_t = Π_{i≤t} π(a_i)/p_i. There are three estimates
+of the mean return of a session:
 
     PDIS    mean of Σ_t ρ_t r_t                                              unbiased
-    WPDIS   Σ_t (Σ ρ_t r_t / Σ ρ_t), sums over all sessions                  a little biased, of smaller variance
-    DR      mean of Σ_t ρ_{t−1} Σ_b π(b) q̂_t(b) + ρ_t (r_t − q̂_t(a_t))       unbiased, of small variance if q̂ is good
+    WPDIS   Σ_t (Σ ρ_t r_t / Σ ρ_t), sums over all sessions                  slightly biased, with a smaller variance DR
+    mean of Σ_t ρ_{t−1} Σ_b π(b) q̂_t(b) + ρ_t (r_t − q̂_t(a_t))       unbiased, with a small variance if q̂ is good
 
-A session that has ended has rewards of 0 and keeps its weight. q̂_t is the value of the other policy from step t on: a
-ridge regression for each step, fitted backwards to earlier sessions only, as in `_evaluation`. Sessions are the units
-of the intervals, since the steps of one depend on one another. When there is an interval: see docs/math/sessions.md.
+After its end a session has rewards of 0 and keeps its weight. q̂_t is the target policy's value from step t on: a ridge
+regression for each step, fitted backwards and to earlier sessions only, as in `_evaluation`. Sessions are the units of
+the intervals, since the steps of a session are dependent. docs/math/sessions.md has the conditions for an interval.
 
-Sessions that are still open, or whose rewards may still come, are left out together with all that began after the first
-of them: among those, short sessions and quick rewards would be over-represented.
+Sessions that are still open, or whose rewards may still arrive, are left out together with all that began after the
+first of them: among those, short sessions and quick rewards would be over-represented.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
-#: The weights of whole sessions have mean 1; a log in which it is off by more has not seen where the policy would go.
+#: Weights of whole sessions have mean 1 in expectation. If their mean is off by more than this, the log has not visited
+#: the states that the policy would reach.
 _OFF = 0.5
-#: q̂ is fitted again when so many times as many sessions are known as at the last fit.
+#: q̂ is refitted when the number of sessions has grown by this factor.
 _GROWTH = 1.5
-#: λ of q̂.
+#: Ridge parameter λ of q̂.
 _RIDGE = 1.0
 
 
@@ -60,17 +62,17 @@ class SessionEvaluation(NamedTuple):
     logged: Estimate
     """The mean return of the log itself."""
     sessions: int
-    """How many could be used."""
+    """Number of sessions used."""
     effective: float
-    """How many sessions of the policy itself they are worth: (Σ ρ)²/Σ ρ² of the weights of whole sessions."""
+    """Effective sample size: (Σ ρ)²/Σ ρ² of the weights of whole sessions."""
     carrying: float
-    """How many sessions carry the estimates; nan if that is not known."""
+    """How many sessions carry the estimates; nan if unknown."""
     largest: float
-    """The largest weight of a session up to some step."""
+    """The largest importance weight of a session, up to any of its steps."""
     young: int
-    """How many sessions were left out because they, or some that began before, may still bring rewards."""
+    """Number of sessions left out because they, or sessions that began earlier, may still get rewards."""
     lost: int
-    """How many were left out because some of their rewards never came."""
+    """Number of sessions left out because some of their rewards never arrived."""
 
 
 class UsableSessions(NamedTuple):
@@ -82,16 +84,16 @@ class UsableSessions(NamedTuple):
 
 
 def sessions_in(model: Model) -> Iterator[SessionEntry]:
-    """Yield the sessions of a model's log as they stand now, in the order in which they began."""
+    """Yield the sessions of a model's log in their current state, in the order in which they began."""
     for row in model.store.log(model.name):
         if isinstance(row, DecisionRow) and row.session is not None and row.step == 0:
             yield model.lookup_session(row.session)
 
 
 def usable_sessions(sessions: Iterable[SessionEntry]) -> UsableSessions:
-    """Return the sessions that have ended and whose rewards are known, and that began before any that wait for some.
+    """Return the sessions that have ended with known rewards, and that began before any session still awaiting rewards.
 
-    Those that were cancelled, or some of whose steps were not shown, are left out: they never happened.
+    Cancelled sessions, and those with an inactive step, are left out.
     """
     happened = [each for each in sessions if each.status != "cancelled" and _shown(each)]
     waiting = [each for each in happened if each.status == "open" or (each.due is not None and not _told(each))]
@@ -113,7 +115,7 @@ def _told(session: SessionEntry) -> bool:
 def evaluate_sessions(
     sessions: Iterable[SessionEntry], policy: Policy, settings: ModelSettings, *, level: float = 0.95
 ) -> SessionEvaluation:
-    """Estimate what `policy` would have earned a session in the log of a model (see `sessions_in`)."""
+    """Estimate the mean return per session of `policy` in the log of a model (see `sessions_in`)."""
     log = usable_sessions(sessions)
     target = [target_of(policy, session.steps) for session in log.sessions]
     return assess_sessions(log, target, settings, level=level)
@@ -122,12 +124,12 @@ def evaluate_sessions(
 def assess_sessions(
     log: UsableSessions, target: Sequence[Sequence[Floats]], settings: ModelSettings, *, level: float = 0.95
 ) -> SessionEvaluation:
-    """Estimate what a policy with the probabilities `target`, one array for each step, would have earned a session."""
+    """Estimate the mean return per session of a policy with the probabilities `target`, one array for each step."""
     real("level", level, above=0.0, below=1.0)
     n = len(log.sessions)
     if n < 2:
-        left = f" ({log.young} others may still bring rewards)" if log.young else ""
-        raise InvalidInputError(f"sessions must be at least 2 that have ended, with their rewards, got {n}{left}")
+        left = f" ({log.young} others may still get rewards)" if log.young else ""
+        raise InvalidInputError(f"sessions must hold at least 2 that have ended and have their rewards, got {n}{left}")
     steps = _Steps.of(log.sessions, target)
     weights, before = steps.weights()
     paid = weights * steps.rewards
@@ -145,7 +147,7 @@ def assess_sessions(
         give("DR", float(robust.mean()), robust),
     )
     itself = steps.by_session(steps.rewards)
-    few = f"it is of {n} sessions only, and an interval needs {DECISIONS}" if n < DECISIONS else ""
+    few = f"only {n} sessions are usable; an interval needs {DECISIONS}" if n < DECISIONS else ""
     logged = estimate("logged", float(itself.mean()), itself, carrying=n, level=level, reason=few)
     squares = float(whole @ whole)
     effective = float(whole.sum()) ** 2 / squares if squares > 0.0 else 0.0
@@ -153,12 +155,12 @@ def assess_sessions(
 
 
 class _Steps(NamedTuple):
-    """The steps of all sessions, one after the other."""
+    """The steps of all sessions, concatenated."""
 
     session: Ints
     step: Ints
     last: Ints
-    """The place of the last step of each session."""
+    """Index of the last step of each session."""
     ratios: Floats
     """π(a)/p."""
     rewards: Floats
@@ -194,7 +196,7 @@ class _Steps(NamedTuple):
 
 
 def _weighted(steps: _Steps, weights: Floats) -> tuple[float, Floats]:
-    """Return Σ_t Σρ_t r_t / Σρ_t, and terms that vary as it does: those of the linearised ratios."""
+    """Return Σ_t Σρ_t r_t / Σρ_t, and the terms of its linearisation, which have the same sampling variance."""
     n, value = len(steps.last), 0.0
     spread, running = np.zeros(n), np.zeros(n)
     for t in range(int(steps.step.max()) + 1):
@@ -214,10 +216,10 @@ def _weighted(steps: _Steps, weights: Floats) -> tuple[float, Floats]:
 def _carrying(
     sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]], steps: _Steps, before: Floats
 ) -> float:
-    """Return how many sessions carry the estimates: see `carried`, of the weights that each step could have had.
+    """Return how many sessions carry the estimates: `carried` of the weights that were possible at each step.
 
-    A step's weight is ρ_{t−1}·π(a)/p(a) with probability p(a), whatever was drawn. As the steps of a session go
-    together, the number of steps that carry the estimates is divided by the mean length of a session.
+    A step's weight is ρ_{t−1}·π(a)/p(a) with probability p(a), whichever action was drawn. Since the steps of a session
+    are dependent, the number of steps that carry the estimates is divided by the mean length of a session.
     """
     masses, weights = [], []
     at = 0
@@ -238,22 +240,22 @@ def _carrying(
 
 
 def _too_few(carrying: float, largest: float, mean: float, floor: float) -> str:
-    """Return why the sessions of a log do not carry an interval; nothing if they do."""
+    """Return why the sessions of a log cannot support an interval; empty if they can."""
     if math.isnan(carrying):
         return (
-            "some steps were the caller's, among more than two actions, and of those only the probability of the "
-            "action that was taken is known; an interval needs that of every action"
+            "some steps were chosen by the caller among more than two actions, and only the propensity of the "
+            "chosen action is known; an interval needs that of every action"
         )
     if carrying < DECISIONS:
         return (
-            f"the policy takes actions that this log seldom takes one after the other, and the largest weight of a "
+            f"the policy takes sequences of actions that are rare in this log, and the largest weight of a "
             f"session is {largest:.0f}: about {carrying:.1f} sessions carry the estimate, and an interval needs "
-            f"{DECISIONS}; more sessions, or a larger floor than {floor:g}, would do"
+            f"{DECISIONS}; more sessions or a floor above {floor:g} would help"
         )
     if not abs(mean - 1.0) <= _OFF:
         return (
-            f"the weights of sessions have the mean {mean:.2f}, where 1 is expected: the log has hardly seen where the "
-            "policy would go; it takes more sessions"
+            f"the weights of sessions have mean {mean:.2f} instead of 1: the log has hardly visited the states that "
+            "the policy would reach; more sessions are needed"
         )
     return ""
 
@@ -261,7 +263,7 @@ def _too_few(carrying: float, largest: float, mean: float, floor: float) -> str:
 def predictions(
     sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]], settings: ModelSettings, steps: _Steps
 ) -> tuple[Floats, Floats]:
-    """Return q̂ of each logged action, and its mean under the target, each from a fit to earlier sessions."""
+    """Return q̂ of each logged action, and its mean under the target policy, from fits to earlier sessions."""
     learner, actions = SessionLearner(settings), len(settings.actions)
     names, chances = settings.action_numbers, np.zeros((len(steps.step), actions))
     at = 0
@@ -294,7 +296,7 @@ def predictions(
 def _fit(
     x: scipy.sparse.csr_array, action: Ints, chances: Floats, step: Ints, rewards: Floats, actions: int
 ) -> list[Floats]:
-    """Return the weights of q̂, shape (A, k), of each step: fitted to r + Σ_b π(b) q̂(b) of the step that follows."""
+    """Return the weights of q̂ at each step, shape (A, k), fitted to r + Σ_b π(b) q̂(b) of the next step."""
     longest = int(step.max()) + 1
     fit: list[Floats] = [np.zeros((actions, x.shape[1])) for _ in range(longest)]
     targets = rewards.copy()
@@ -311,7 +313,7 @@ def _fit(
 
 
 def _values(x: scipy.sparse.csr_array, fit: list[Floats], step: Ints) -> Floats:
-    """Return q̂ of every action at each step; 0 beyond the longest session that was fitted."""
+    """Return q̂ of every action at each step; 0 beyond the longest fitted session."""
     found = np.zeros((x.shape[0], fit[0].shape[0]))
     for h, weights in enumerate(fit):
         here = np.flatnonzero(step == h)

@@ -1,9 +1,9 @@
-"""What a model of sessions has learned: every step that the log has brought, as columns, and plans drawn from them.
+"""What a model of sessions has learned: all steps in the log, as columns, and the plans drawn from them.
 
-A correction overwrites the reward of a step and a cancellation leaves a session out, so nothing has to be undone: what
-plans are drawn from is exactly what counts. An agent is started anew for each set and shown all steps at once, ordered
-by session and step; so a set is the same whether the log came at once, piece by piece, or out of a snapshot. With
-silence by age there is a column for what came at each age, and `_session_ages` says what is still expected.
+A correction overwrites the reward of a step, and a cancellation excludes a session, so nothing has to be undone. A new
+agent is started for each set of plans and given all steps at once, ordered by session and step; so a set is the same
+whether the log was read at once, in pieces, or from a snapshot. With silence by age there is a column for the reward of
+each age, and `_session_ages` predicts what is still to come.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from belated.types import (
     Trajectory,
 )
 
-#: How many steps, and how many features of states, are kept at most: beyond, a sample of whole sessions.
+#: Maximum numbers of steps and of states' features; beyond, a sample of whole sessions is kept.
 MOST_STEPS, MOST_ENTRIES = 2**20, 2**24
-#: Of a step after which nothing has come yet, and of one whose session was cancelled.
+#: Successor codes of a step that has none yet, and of a step of a cancelled session.
 OPEN, CANCELLED = -2, -3
 
 _COLUMNS = {"session": "q", "step": "q", "state": "q", "action": "q", "after": "q", "before": "q", "reward": "d"}
 
 
 class EncodedPairs(NamedTuple):
-    """The map of joint features that are encoded already."""
+    """Feature map for joint features that are already encoded."""
 
     size: int
     actions: int
@@ -77,9 +77,9 @@ class SessionLearner:
         self._kinds = _COLUMNS | dict.fromkeys(self._ages, "d")
         self._exact = exact_places(settings)
         self._terms: dict[int, int] = {}
-        """The place of each term that has one."""
+        """The index of each term that has one."""
         self._bound = 2**64
-        """Sessions whose numbers are mixed to this or more are not kept."""
+        """Sessions whose hashed numbers reach this bound are dropped."""
         self._clear()
 
     def _clear(self) -> None:
@@ -87,26 +87,26 @@ class SessionLearner:
         self._last: dict[int, int] = {}
         """The last row of each session."""
         self._numbers: dict[bytes, int] = {}
-        """The number of each state, by a digest of its features and of the actions on offer."""
+        """The number of each state, by a digest of its features and its actions on offer."""
         self._starts, self._places, self._values = array("q", [0]), array("q"), array("d")
         self._offer_of = array("q")
         self._offers: dict[bytes, int] = {}
-        """The number of each set of actions that was on offer, by the sorted numbers of the actions."""
+        """The number of each set of actions on offer, by the sorted numbers of the actions."""
 
     def _problem(self, *, joint: bool) -> SimulatorProblem:
         size, actions = self._exact + self.settings.encoding.hashed, len(self.settings.actions)
         features = EncodedPairs(size * actions, actions) if joint else Encoded(size)
         rewards = np.array(self._columns["reward"])
-        low, high = self._sessions.reward_range  # as it is stated, unless a reward was outside
+        low, high = self._sessions.reward_range  # as configured, unless a reward was outside
         low, high = float(np.nanmin(rewards, initial=low)), float(np.nanmax(rewards, initial=high))
         return SimulatorProblem(features, self._sessions.horizon, actions=actions, reward_range=(low, high))
 
     def __len__(self) -> int:
-        """Return how many steps are kept."""
+        """Return the number of stored steps."""
         return len(self._columns["session"])
 
     def step(self, session: int, step: int, state: StepState, action: int) -> None:
-        """Take in a step of a session and the number of its action; where the step before has led to is known now."""
+        """Add a step of a session with the number of its action; its state is the successor of the step before."""
         if not self._keeps(session):
             return
         number, columns, before = self._state(state), self._columns, self._last.get(session, -1)
@@ -121,9 +121,9 @@ class SessionLearner:
             self._thin_out()
 
     def end(self, session: int, *, terminal: bool, state: StepState | None = None) -> None:
-        """Take in the end of a session: in a terminal state, or cut where it was in `state`; the latest end counts.
+        """Record the end of a session, terminal or cut in `state`; the latest end counts.
 
-        If it is not known where it was cut, it is taken to be where it was before.
+        If the state in which it was cut is unknown, the state of its last step is used.
         """
         row = self._last.get(session)
         if row is None or self._columns["after"][row] == CANCELLED:
@@ -132,9 +132,9 @@ class SessionLearner:
         self._columns["after"][row] = TERMINAL if terminal else stays if state is None else self._state(state)
 
     def reward(self, session: int, step: int, reward: float | None, parts: Sequence[float] = ()) -> None:
-        """Let a step count with this reward from now on, instead of any before; None: its reward is not known.
+        """Set the reward of a step, replacing any earlier one; None if it is unknown.
 
-        `parts` is what came of it at each age that is over, with silence by age.
+        With silence by age, `parts` is the reward of each completed age.
         """
         row = self._find(session, step)
         if row is not None:
@@ -144,14 +144,14 @@ class SessionLearner:
                 self._columns[name][row] = parts[age] if age < len(parts) else np.nan
 
     def cancel(self, session: int) -> None:
-        """Leave a session out, as if it had never been."""
+        """Exclude a session."""
         row = self._last.get(session, -1)
         while row >= 0:
             self._columns["after"][row] = CANCELLED
             row = self._columns["before"][row]
 
     def forget_cancelled(self) -> None:
-        """Keep nothing of sessions that are left out."""
+        """Delete the steps of cancelled sessions."""
         columns = self._arrays()
         self._refill(columns, np.flatnonzero(columns["after"] != CANCELLED), self._state_arrays())
 
@@ -165,7 +165,7 @@ class SessionLearner:
         return self._bound == 2**64 or int(mixed(np.array([session], np.uint64))[0]) < self._bound
 
     def _state(self, state: StepState) -> int:
-        """Return the number of a state, a new one if it has not been seen."""
+        """Return the number of a state, adding it if it is new."""
         for term in state.terms.tolist():
             if term >= self._exact and term not in self._terms and len(self._terms) < self.settings.encoding.hashed:
                 self._terms[term] = self._exact + len(self._terms)
@@ -182,7 +182,7 @@ class SessionLearner:
         return number
 
     def _vector(self, state: StepState) -> tuple[Ints, Floats]:
-        """Return places, ascending, each once, and their values."""
+        """Return ascending, unique feature indices and their values."""
         found, exact, hashed = state.terms, self._exact, self.settings.encoding.hashed
         if found.size and found[-1] >= exact:
             known = (self._terms.get(term) for term in found.tolist())
@@ -203,7 +203,7 @@ class SessionLearner:
         return Places(self._exact, self.settings.encoding.hashed, terms[order], self._exact + order)
 
     def _thin_out(self) -> None:
-        """Keep every other session, by a hash of its number, and the states they have been in."""
+        """Keep half of the sessions, chosen by a hash of their numbers, and the states that these visited."""
         self._bound //= 2
         columns = self._arrays()
         kept = mixed(columns["session"].astype(np.uint64)) < np.uint64(self._bound)
@@ -226,12 +226,12 @@ class SessionLearner:
         }
 
     def _refill(self, columns: dict[str, npt.NDArray[Any]], rows: Ints, states: dict[str, npt.NDArray[Any]]) -> None:
-        """Keep only these rows, ascending, of these columns and states."""
+        """Keep only the given rows (ascending) of the columns and states."""
         after = columns["after"][rows]
         used = np.unique(np.concatenate([columns["state"][rows], after[after >= 0]]))
         number = np.full(len(states["states.offer"]), -1)
         number[used] = np.arange(len(used))
-        row_of = np.full(len(columns["session"]) + 1, -1)  # the last one stands for -1, no row
+        row_of = np.full(len(columns["session"]) + 1, -1)  # the last entry is for index -1, no row
         row_of[rows] = np.arange(len(rows))
         self._clear()
         kept = {name: columns[name][rows] for name in self._kinds}
@@ -254,7 +254,7 @@ class SessionLearner:
         self._offers = {each.tobytes(): i for i, each in enumerate(offers)}
 
     def memory(self) -> dict[str, npt.NDArray[Any]]:
-        """Return everything as named arrays."""
+        """Return the whole memory as named arrays."""
         return {
             **self._arrays(),
             **self._state_arrays(),
@@ -263,16 +263,16 @@ class SessionLearner:
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Go on from what `memory` returned; arrays that do not fit raise InvalidInputError and change nothing."""
+        """Continue from what `memory` returned; invalid arrays raise InvalidInputError and change nothing."""
         _check_memory(memory, self)
         self._terms = {term: self._exact + i for i, term in enumerate(memory["terms"].tolist())}
         self._bound = int(memory["bound"][0]) + 1
         self._refill(memory, np.arange(len(memory["session"])), memory)
 
     def draw(self, place: int) -> Plans:
-        """Return plans from everything that was taken in so far, the first `place` places of the log.
+        """Return a set of plans drawn from everything learned so far, which is the first `place` rows of the log.
 
-        They are a pure function of it, of the settings and of their seed.
+        The set is a pure function of those rows and of the settings with their seed.
         """
         integer("place", place, at_least=0)
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.settings.seed, place])))
@@ -284,18 +284,18 @@ class SessionLearner:
         return Plans(place, plans, self._known())
 
     def _members(self) -> int:
-        """Return how many plans a set is to have."""
+        """Return the number of plans in a set."""
         one = self._sessions.horizon * len(self.settings.actions) * (self._exact + len(self._terms))
         return max(FEWEST, min(MEMBERS, MOST_NUMBERS // max(one, 1)))
 
     @property
     def joint(self) -> bool:
-        """Whether states have not offered all actions, so that plans must not count on those that they have not."""
+        """Whether some states offered only some of the actions, so that plans must not rely on the others."""
         offers = [set(np.frombuffer(each, np.int64).tolist()) for each in self._offers]
         return bool(self.settings.retired) or any(len(each) < len(self.settings.actions) for each in offers)
 
     def agent(self, *, joint: bool) -> PlansSets:
-        """Return an agent that has learned everything that counts."""
+        """Return a new agent that has learned all steps that count."""
         agent = self._sessions.start(self._problem(joint=joint))
         if isinstance(agent, LearnsSteps):
             agent.learn_steps(self.steps(joint=joint))
@@ -304,11 +304,10 @@ class SessionLearner:
         return agent
 
     def steps(self, *, joint: bool) -> Steps:
-        """Return what counts, ordered by session and step: every step of which it is known where it has led to.
+        """Return all steps with a known successor, ordered by session and step.
 
-        With joint features a state that was not left, only come to, has the row of an action on offer in place of
-        each action that was not: the largest value is then one of those that could be had. One that was left has
-        rows only for the actions that were taken.
+        With joint features, actions that were not on offer in a successor state get the row of one that was, so that
+        the maximum is over available actions only. States of departure have rows only for the actions taken.
         """
         columns, states = self._counting(), self._state_arrays()
         state, after, action = columns["state"], columns["after"], columns["action"]
@@ -327,7 +326,7 @@ class SessionLearner:
         return Steps(sparse, marks, columns["session"], columns["step"], state, action, after, columns["reward"], known)
 
     def _counting(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the rows of steps of which it is known where they have led to, ordered by session and step."""
+        """Return the columns of the steps with a known successor, ordered by session and step."""
         columns = self._arrays()
         order = np.lexsort((columns["step"], columns["session"]))
         order = order[columns["after"][order] >= TERMINAL]
@@ -337,10 +336,10 @@ class SessionLearner:
         return found
 
     def _expected(self, columns: dict[str, npt.NDArray[Any]]) -> Floats:
-        """Return what each step is expected to have earned once its window is over; NaN where no age is over yet.
+        """Return the expected total reward of each step; NaN if no age is completed yet.
 
-        In sessions that have ended it is known which step was the last, where their own rewards count: last steps have
-        weights and means of their own.
+        In a session that has ended the last step is known, and the session's own rewards count there: last steps have
+        separate weights and means.
         """
         came = np.stack([columns[name] for name in self._ages], axis=1)
         over = ~np.isnan(came[:, 0])
@@ -367,13 +366,13 @@ class SessionLearner:
     def _pairs(
         self, psi: Sparse, marks: npt.NDArray[np.uint64], offer_of: Ints, state: Ints, action: Ints, after: Ints
     ) -> tuple[Sparse, npt.NDArray[np.uint64], Ints, Ints]:
-        """Return joint features, and the numbers of states: those that were left first, then those come to."""
+        """Return joint features, and state numbers: first the states of departure, then the successor states."""
         actions, size = len(self.settings.actions), self._exact + self.settings.encoding.hashed
         left, left_numbers = _renumbered(state)
         come, come_numbers = _renumbered(after)
         taken = np.zeros((len(left), actions), np.bool_)
         taken[left_numbers, action] = True
-        stands_for = self._stand_ins()[offer_of[come]]  # (states, actions): whose row each action has
+        stands_for = self._stand_ins()[offer_of[come]]  # (states, actions): which action's row is used
         source = np.concatenate([np.repeat(left, actions), np.repeat(come, actions)])
         block = np.concatenate([np.tile(np.arange(actions), len(left)), stands_for.ravel()])
         lengths = np.diff(psi.starts)[source]
@@ -386,7 +385,7 @@ class SessionLearner:
         return Sparse(starts, indices, psi.values[entries]), both, left_numbers, come_to
 
     def _stand_ins(self) -> Ints:
-        """Return, for each set of actions on offer, the action whose features each action has, shape (offers, A)."""
+        """Return, for each set of actions on offer, the action whose features each action uses, shape (offers, A)."""
         actions = np.arange(len(self.settings.actions))
         retired = [self.settings.action_numbers[name] for name in self.settings.retired]
         found = np.empty((len(self._offers), actions.size), np.int64)
@@ -398,7 +397,7 @@ class SessionLearner:
         return found
 
     def feedback(self, *, joint: bool = False) -> Iterator[Feedback]:
-        """Yield the sessions whose rewards are all known as late trajectories, in the order of their numbers."""
+        """Yield the sessions with all rewards known as late trajectories, in the order of their numbers."""
         columns, states = self._counting(), self._state_arrays()
         starts, offer_of, stand_ins = states["states.starts"], states["states.offer"], self._stand_ins()
         size = self._exact + self.settings.encoding.hashed
@@ -427,9 +426,9 @@ class SessionLearner:
 
 
 def _renumbered(met: Ints) -> tuple[Ints, Ints]:
-    """Return the states that were met in the order of their first time, and what was met in these numbers.
+    """Return the distinct states in `met` by first occurrence, and `met` in terms of these new numbers.
 
-    Numbers below 0 are no states, and stay as they are.
+    Negative numbers stand for no state and stay as they are.
     """
     states, firsts, inverse = np.unique(met[met >= 0], return_index=True, return_inverse=True)
     order = np.argsort(firsts)
@@ -440,7 +439,7 @@ def _renumbered(met: Ints) -> tuple[Ints, Ints]:
 
 @lru_cache(maxsize=64)
 def rehearse(settings: str) -> None:
-    """Draw from made-up sessions of a model with these settings, so that nothing has to be compiled for real ones."""
+    """Draw from synthetic sessions with these settings, so that everything is compiled before real ones are drawn."""
     made = ModelSettings.from_table(json.loads(settings))
     learner, encoding = SessionLearner(made), made.encoding
     if not made.names:
@@ -456,14 +455,14 @@ def rehearse(settings: str) -> None:
 
 
 def _spans(begins: Ints, lengths: Ints) -> Ints:
-    """Return begin, begin + 1, … of each span, one after the other."""
+    """Return begin, begin + 1, … of each span, concatenated."""
     total = int(lengths.sum())
     offsets = np.repeat(begins - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) if len(lengths) else lengths
     return np.asarray(offsets + np.arange(total), np.int64)
 
 
 def _check_memory(memory: dict[str, npt.NDArray[Any]], learner: SessionLearner) -> None:
-    """Raise InvalidInputError unless the arrays fit the settings and one another."""
+    """Raise InvalidInputError unless the arrays are consistent with the settings and with each other."""
     wanted = SessionLearner(learner.settings).memory()
     if set(memory) != set(wanted):
         raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
@@ -503,7 +502,7 @@ def _check_memory(memory: dict[str, npt.NDArray[Any]], learner: SessionLearner) 
         and memory["bound"].shape == (1,)
     )
     if not good:
-        raise InvalidInputError("memory must hold steps and states that fit the settings and one another")
+        raise InvalidInputError("memory must hold steps and states that are consistent with the settings")
 
 
 def _within(numbers: npt.NDArray[Any], low: int, high: int) -> bool:

@@ -1,4 +1,4 @@
-"""What makes a model one of sessions: how long they are, when they end, and the agent that plans them."""
+"""Settings for models of sessions: their length, when they end, and the agent that plans them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from belated.types import Algorithm, SaysWhereItPlays, SimulatorProblem, SparseR
 if TYPE_CHECKING:
     from belated.agents._plan_sets import PlansSets
 
-#: How many steps a session may have; how long it may stand idle.
+#: Maximum number of steps of a session, and maximum idle time in seconds.
 MOST_STEPS, LONGEST_IDLE = 10_000, 366 * 86400.0
 CUT, TERMINAL = "cut", "terminal"
 
 
 class Encoded(NamedTuple):
-    """The feature map of states that are encoded already."""
+    """Feature map for states that are already encoded."""
 
     size: int
 
@@ -34,20 +34,21 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionSettings:
-    """Settings of sessions. They stand in the table of the model itself; `horizon` makes it a model of sessions."""
+    """Settings of sessions, as part of the model's own table; `horizon` makes it a model of sessions."""
 
     horizon: int
     """The maximum number of steps of a session."""
     idle: float = 1800.0
-    """Seconds without a step after which a session has ended."""
+    """Seconds without a step after which a session ends."""
     agent: str | Mapping[str, Any] = "auto-psvi"
-    """What plans: the name of an agent that plays in simulators, or a table with `agent`, its name, and settings."""
+    """The planner: the name of an agent that plays in simulators, or a table with its name as `agent` and its
+    settings."""
     reward_range: tuple[float, float] = (0.0, 1.0)
-    """Of one step."""
+    """Minimum and maximum reward of one step."""
     basis: Mapping[str, Any] | None = None
     """A feature map for the numbers of the context, such as {features = "tiles", low = [0.0], high = [1.0]}."""
     leaving: str = CUT
-    """What it means that a session has ended by standing idle: "cut", or "terminal"."""
+    """How an idle session ends: "cut" or "terminal"."""
 
     def __post_init__(self) -> None:
         integer("horizon", self.horizon, at_least=1, at_most=MOST_STEPS)
@@ -55,10 +56,10 @@ class SessionSettings:
         choice("leaving", self.leaving, (CUT, TERMINAL))
         span: Any = self.reward_range
         if not isinstance(span, list | tuple) or len(span) != 2:
-            raise refuse("reward_range", span, "the lowest and the highest reward of one step")
+            raise refuse("reward_range", span, "the minimum and maximum reward of one step")
         low, high = (real("each of reward_range", each, at_least=-LARGEST, at_most=LARGEST) for each in span)
         if not low < high:
-            raise refuse("reward_range", span, "a lower number and a higher one")
+            raise refuse("reward_range", span, "two numbers, minimum below maximum")
         object.__setattr__(self, "reward_range", (low, high))
         if self.basis is not None and not isinstance(self.basis, Mapping):
             raise refuse("basis", self.basis, 'a table such as {features = "tiles", low = [0.0], high = [1.0]}')
@@ -68,7 +69,7 @@ class SessionSettings:
         self.features()
 
     def algorithm(self) -> Algorithm:
-        """Return the algorithm that `agent` names; nothing is imported that is neither ours nor of a plugin."""
+        """Return the algorithm that `agent` names, which must be built in or registered by a plugin."""
         from belated.agents import AGENTS, agent_from_dict
         from belated.agents._registry import KIND
 
@@ -83,7 +84,7 @@ class SessionSettings:
         return made
 
     def start(self, problem: SimulatorProblem) -> PlansSets:
-        """Return a new agent, whose plans can be drawn as sets."""
+        """Return a new agent whose plans can be drawn as sets."""
         from belated.agents._plan_sets import PlansSets
 
         agent = self.algorithm().start(problem)
@@ -91,20 +92,20 @@ class SessionSettings:
             raise refuse(
                 "agent",
                 self.agent,
-                "one whose plans are a function of what it has learned, with a method plan_set: when plans are made is "
-                "up to the model, so of an algorithm around another one serve that one",
+                "an agent with a method plan_set, whose plans are a function of what it has learned: the model decides "
+                "when to plan, so instead of a wrapper such as RareSwitching serve the wrapped algorithm",
             )
         return agent
 
     def features(self) -> Features | None:
-        """Return the feature map of the context's numbers, if there is one."""
+        """Return the feature map for the numbers of the context, if there is one."""
         if self.basis is None:
             return None
         with reading([]):
             return features_from_dict(self.basis)
 
     def to_table(self) -> dict[str, Any]:
-        """Return the keys of a model's table."""
+        """Return the settings as keys of a model's table."""
         table = {each.name: getattr(self, each.name) for each in fields(self)}
         table["reward_range"] = list(self.reward_range)
         table["agent"] = self.agent if isinstance(self.agent, str) else dict(self.agent)
@@ -116,7 +117,7 @@ class SessionSettings:
 
 
 def serving() -> list[str]:
-    """Return the names of our agents that can serve."""
+    """Return the names of the built-in agents that can serve sessions."""
     from belated.agents import AGENTS
 
     found = []

@@ -1,17 +1,17 @@
-"""Sessions: decisions that follow one another, drawn by one member of a set of plans.
+"""Sessions: sequences of decisions, drawn by one member of a set of plans.
 
-With a floor ε and K actions on offer, let π_j be the members of the set that a session draws from. It acts by its own
-member with probability 1 − ε, else any action alike. Given all before, and not knowing which member was drawn, action a
-of step t has the probability
+With a floor ε and K actions on offer, let π_j be the members of the set that a session draws from. The session follows
+its member with probability 1 − ε and acts uniformly otherwise. Given the earlier steps, but not the member, action a of
+step t has the probability
 
     p_t(a) = Σ_j w_j(t)·m_j(a | s_t),    m_j(a | s) = ε/K + (1 − ε)·π_j(a | s),    w_j(t) ∝ Π_{i<t} m_j(a_i | s_i).
 
-That is what is logged, so the product over a session is the true probability of its actions. A choice of the caller's
-says nothing of the member, and leaves the weights as they are.
+This is the propensity that is logged, so the product over a session is the true probability of its actions. An action
+chosen by the caller carries no information about the member and leaves the weights unchanged.
 
-The events of a session (its end, its rewards, that it was taken back) stand under an id of its own. A step counts from
-the end of its session on, so the history of a step is its own events, and the end; that of the last one has the rewards
-of the session, too.
+The events of a session (its end, its rewards, its cancellation) have an id of their own. A step's window starts at the
+end of its session, so the history of a step consists of its own events and that end; the history of the last step
+includes the session's rewards.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from belated.decisions._ledger import Tally
     from belated.decisions._plans import StepState
 
-#: How many sessions may be open; how many are kept in memory as they stand.
+#: Maximum number of open sessions, and of sessions cached in memory.
 MOST_OPEN, CACHED = 200_000, 10_000
 
 _log = logging.getLogger(__name__)
@@ -68,15 +68,15 @@ class Members(Protocol):
 
 
 class Opening(NamedTuple):
-    """An open session, in the order of their latest steps."""
+    """An open session; they are ordered by their latest steps."""
 
     latest: float
-    """The log's time when it had its latest step."""
+    """Log time of its latest step."""
     plan: int | None
 
 
 class Session:
-    """A session as it stands: its steps, its events, and the weights of the members of its set."""
+    """The current state of a session: its steps, its events, and the weights of the members of its set."""
 
     __slots__ = ("events", "ids", "last", "name", "plan", "weights")
 
@@ -85,16 +85,16 @@ class Session:
         self.ids: tuple[str, ...] = ()
         self.last: DecisionRow | None = None
         self.weights: Floats | None = None
-        """w_j, before the next step; None: all alike."""
+        """w_j before the next step; None if uniform."""
 
     def copy(self) -> Session:
-        """Return one that can be changed: nothing that a session holds ever is."""
+        """Return a copy to change; a shallow one is enough, since the contents are immutable."""
         other = Session(self.name, self.plan, self.events)
         other.ids, other.last, other.weights = self.ids, self.last, self.weights
         return other
 
     def add(self, row: DecisionRow, floor: float) -> None:
-        """Bring in the next step."""
+        """Append the next step."""
         if not self.ids:
             self.plan = row.plan
         self.ids, self.last = (*self.ids, row.id), row
@@ -107,12 +107,12 @@ class Session:
 
     @property
     def number(self) -> int:
-        """By which the learner knows it: 63 bits of its name."""
+        """The learner's key of the session: a 63-bit hash of its name."""
         return int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "little") >> 1
 
     @property
     def end(self) -> EventRow | None:
-        """The row that ended it; after a clock was set right, the latest."""
+        """The row that ended the session; the latest one if a clock repair has reopened it."""
         return next((each for each in reversed(self.events) if each.kind == END), None)
 
     @property
@@ -125,34 +125,34 @@ class Sessions:
 
     def __init__(self) -> None:
         self.open: dict[str, Opening] = {}
-        """By name, the one whose latest step is longest ago first."""
+        """Open sessions by name, least recently active first."""
         self.plan: int | None = None
-        """The latest set that was published, by the places it was made from."""
+        """The latest published set of plans, by the log position it was made from."""
         self.planned = 0.0
-        """When it was."""
+        """When that set was published."""
         self.opened = self.ended = 0
-        """How many sessions."""
+        """Numbers of sessions opened and ended."""
         self.seen = 0
-        """How many of them had ended in the rows that the latest set was made from."""
+        """Number of sessions that had ended in the rows that the latest set was made from."""
         self.cache: dict[str, Session] = {}
         self.sets: dict[int, Members | None] = {}
-        """Sets in memory."""
+        """Sets in memory, by the log position they were made from."""
         self.memory: Arrays | None = None
-        """What was learned of the rows that stand before the base, in a state that begins there."""
+        """What was learned from the rows before the base snapshot, in a state that starts there."""
         self.told = 0
-        """The place of the latest row from which something can be learned."""
+        """Position of the latest row from which something can be learned."""
         self.news = False
-        """Whether the row that is being applied is one."""
+        """Whether the row being applied is such a row."""
         self.moved: list[tuple[DecisionRow, Tally]] | None = None
-        """For one who learns: the steps that count otherwise than before."""
+        """For a learner: the steps whose tally has changed; None if nobody listens."""
 
     def used(self) -> set[int]:
-        """Return the sets that are needed: those of open sessions, and the latest."""
+        """Return the sets in use: those of open sessions, and the latest."""
         found = {each.plan for each in self.open.values()} | {self.plan}
         return {place for place in found if place is not None}
 
     def header(self) -> dict[str, Any]:
-        """Return what a snapshot has of it; two that are alike have the same."""
+        """Return the part of a snapshot about sessions, in canonical form."""
         return {
             "open": [[name, *each] for name, each in self.open.items()],
             "plan": self.plan,
@@ -171,7 +171,7 @@ class Sessions:
         self.cache.clear()
 
     def forget(self, name: str) -> None:
-        """Know no more of a session that was dropped."""
+        """Remove a dropped session."""
         self.cache.pop(name, None)
         self.open.pop(name, None)
 
@@ -186,13 +186,13 @@ def mixed(shares: Floats, floor: float, actions: int) -> Floats:
 
 
 def member_of(model: str, seed: int, session: str, members: int) -> int:
-    """Return the member that a session acts by: as likely as any other, and always the same."""
+    """Return the member that a session follows: uniform, and a function of the session's name."""
     digest = hashlib.blake2b(f"{model}/{seed}{SEPARATOR}{session}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") % members
 
 
 def find(state: State, name: str) -> Session | None:
-    """Return a session as of the state's place in the log; None if it has no step."""
+    """Return a session as of the state's position in the log; None if it has no step."""
     sessions = state.sessions
     assert sessions is not None
     known = sessions.cache.get(name)
@@ -208,30 +208,30 @@ def find(state: State, name: str) -> Session | None:
 
 
 def keep(sessions: Sessions, session: Session) -> None:
-    """Hold a session in memory, in the place of the one that has been there longest."""
+    """Cache a session, evicting the one that was cached first."""
     if len(sessions.cache) >= CACHED:
         del sessions.cache[next(iter(sessions.cache))]
     sessions.cache[session.name] = session
 
 
 def history(own: tuple[EventRow, ...], session: Session, *, last: bool) -> tuple[EventRow, ...]:
-    """Return the history of a step: its own events, its session's end, and of the last step the session's rewards."""
+    """Return the history of a step: its own events, its session's end and, for the last step, the session's rewards."""
     if not session.events:
         return own
     ends = [each for each in session.events if each.kind in (END, DISCARD)]
     given = [replace(each, event=SEPARATOR + each.event) for each in session.events if each.kind == REWARD and last]
-    return (*own, *ends, *given)  # a name of its own, as the step may have an event of the same
+    return (*own, *ends, *given)  # renamed, since the step may have an event with the same name
 
 
 def history_of(state: State, row: DecisionRow, own: tuple[EventRow, ...]) -> tuple[EventRow, ...]:
-    """Return the history of a step that is not in memory."""
+    """Return the history of a step that is not cached."""
     assert row.session is not None
     session = find(state, row.session)
     return own if session is None else history(own, session, last=row.id == session.ids[-1])
 
 
 def members_of(state: State, place: int | None) -> Members | None:
-    """Return a set of plans; None if there is none, or if it is lost: then any action is as likely."""
+    """Return a set of plans; None if there is none or it is lost, in which case actions are uniform."""
     sessions = state.sessions
     assert sessions is not None
     if place is None:
@@ -242,14 +242,14 @@ def members_of(state: State, place: int | None) -> Members | None:
 
 
 def hold(sessions: Sessions, place: int, members: Members | None) -> None:
-    """Hold a set of plans in memory, and no longer those that nobody needs."""
+    """Keep a set of plans in memory, and drop the sets that are no longer in use."""
     sessions.sets[place] = members
     for each in set(sessions.sets) - sessions.used() - {place}:
         del sessions.sets[each]
 
 
 def warm_up(state: State) -> None:
-    """Load what the first step would have to wait for: the agents, the latest set and its compiled code."""
+    """Load what the first step would otherwise wait for: the agents, the latest set and its compiled code."""
     from belated.decisions._plans import StepState, numbers_of
 
     assert state.sessions is not None
@@ -266,15 +266,15 @@ def _load(state: State, place: int) -> Members | None:
         if row is not None:
             members: Members = plans_from_bytes(state.settings_of(row.settings), row.content)
             return members
-        problem = "is no longer kept"
+        problem = "is no longer stored"
     except DamagedFileError as error:
         problem = f"cannot be used: {error}"
-    _log.warning("the set of plans of place %d of %s %s: its sessions go on at random", place, state.model, problem)
+    _log.warning("the set of plans at position %d of %s %s: its sessions act at random", place, state.model, problem)
     return None
 
 
 class Steps:
-    """The sessions that a batch changes, as they will be once its rows are applied."""
+    """The sessions changed by a batch, as they will be once its rows are applied."""
 
     __slots__ = ("opened", "pending", "state")
 
@@ -287,38 +287,39 @@ class Steps:
         return self.pending.get(name) or find(self.state, name)
 
     def change(self, session: Session) -> Session:
-        """Return a session that this batch may change."""
+        """Return this batch's own copy of a session."""
         return self.pending.setdefault(session.name, session.copy())
 
     def check(self, given: Decide, offer: Offer) -> tuple[Session, StepState]:
-        """Return the session that a request is a step of, and its state; raise an error unless it can go on."""
-        from belated.decisions._plans import encode_state  # and with it all agents
+        """Return the session that a request is a step of, and the step's state; raise an error if it cannot
+        continue."""
+        from belated.decisions._plans import encode_state  # imports all agents
 
         state, name = self.state, given.session
         assert state.settings.sessions is not None
         check_text("session", name)
         assert name is not None
         if given.size != 1 or not (given.chosen is None or isinstance(given.chosen, str)):
-            raise refuse("size", given.size, "1 in a session: a step is one action")
+            raise refuse("size", given.size, "1 in a session, since a step is one action")
         encoded = encode_state(state.settings, given.context, offer.names)
         session = self.find(name)
         if session is None:
             if state.lookup.forgotten(state.model, session_id(state.model, name)):
-                raise ForgottenError(f"session must be one that is kept, or new, got {name!r}, which was forgotten")
+                raise ForgottenError(f"session must be new or still stored, got {name!r}, which was forgotten")
             assert state.sessions is not None
             if len(state.sessions.open) + self.opened >= MOST_OPEN:
-                raise StoreError(f"{MOST_OPEN} sessions are open already: end them, or let them be idle for less time")
+                raise StoreError(f"{MOST_OPEN} sessions are already open: end some of them, or shorten idle")
             return Session(name, state.sessions.plan), encoded
         if session.discarded:
-            raise ConflictError(f"session {name!r} was cancelled: it has no further step")
+            raise ConflictError(f"session {name!r} was cancelled: it cannot have another step")
         if session.end is not None:
-            raise ConflictError(f"session {name!r} has ended{_how(session.end)}: it has no further step")
+            raise ConflictError(f"session {name!r} has ended{_how(session.end)}: it cannot have another step")
         return session, encoded
 
     def take(
         self, session: Session, encoded: StepState, row: DecisionRow, given: Decide, offer: Offer, now: float
     ) -> Iterator[EventRow]:
-        """Complete the row of a step; yield the end of the session if it was the last."""
+        """Complete the row of a step; yield the end of the session if the step is its last."""
         state = self.state
         assert state.settings.sessions is not None
         if not session.ids:
@@ -333,7 +334,8 @@ class Steps:
     def close(
         self, session: Session, how: int, now: float, context: str = "", before: EventRow | None = None
     ) -> EventRow:
-        """Return the row that ends a session, or says more of an end `before`, from which its windows still count."""
+        """Return the row that ends a session, or that completes an earlier end, `before`, from which its windows
+        run."""
         state, session = self.state, self.change(session)
         window = state.settings.silence.seconds
         due = before.due if before is not None else None if window is None else now + window
@@ -344,7 +346,7 @@ class Steps:
         return row
 
     def idle(self, now: float, limit: int) -> Iterator[EventRow]:
-        """Yield the ends of sessions that have been idle for too long, at most `limit`."""
+        """Yield the ends of idle sessions, at most `limit`."""
         state = self.state
         assert state.sessions is not None
         assert state.settings.sessions is not None
@@ -358,16 +360,17 @@ class Steps:
             yield self.close(session, how, now)
 
     def discard(self, session: Session, now: float) -> EventRow:
-        """Return the row that takes a session back."""
+        """Return the row that cancels a session."""
         session, model = self.change(session), self.state.model
         row = EventRow(0, model, session_id(model, session.name), DISCARD, "", 0, None, None, now, None, 1, None)
         session.events = (*session.events, row)
         return row
 
     def context(self, given: End) -> str:
-        """Return the last context of a session as JSON, or nothing; raise InvalidInputError if it does not fit."""
+        """Return the last context of a session as JSON, or an empty string; raise InvalidInputError if it is
+        invalid."""
         if flag("terminal", given.terminal) and given.context is not None:
-            raise refuse("context", given.context, "left out if the end is terminal: what comes then is worth nothing")
+            raise refuse("context", given.context, "left out if the end is terminal: a terminal state has no value")
         if given.context is None:
             return ""
         from belated.decisions._plans import encode_state
@@ -377,11 +380,11 @@ class Steps:
 
 
 def _how(end: EventRow) -> str:
-    return " by standing idle" if end.version & IDLE else " with its last step" if end.version & FULL else ""
+    return " by being idle" if end.version & IDLE else " with its last step" if end.version & FULL else ""
 
 
 def draw(state: State, session: Session, encoded: StepState, row: DecisionRow, given: Decide, offer: Offer) -> None:
-    """Draw an action, and complete the row with it: see the top of this file."""
+    """Draw an action and complete the row with it: see the top of this module."""
     names, settings = offer.names, state.settings
     members = members_of(state, session.plan)
     (uniform,) = state.sampler.uniforms(row.number, row.id, 1)
@@ -407,7 +410,7 @@ def draw(state: State, session: Session, encoded: StepState, row: DecisionRow, g
 
 
 def attach(state: State, row: DecisionRow, session: Session | None) -> Session:
-    """Bring a step into its session, a new one if it is the first, and return that."""
+    """Add a step to its session, creating the session at its first step; return the session."""
     sessions = state.sessions
     assert sessions is not None
     assert row.session is not None
@@ -426,7 +429,7 @@ def attach(state: State, row: DecisionRow, session: Session | None) -> Session:
 
 
 def conclude(state: State, row: EventRow, session: Session) -> None:
-    """Bring an event of a session into it."""
+    """Add an event to its session."""
     sessions = state.sessions
     assert sessions is not None
     session.events = (*session.events, row)
@@ -436,7 +439,7 @@ def conclude(state: State, row: EventRow, session: Session) -> None:
 
 
 def published(state: State, row: EventRow) -> None:
-    """Go on with the set of plans that a row says is there now."""
+    """Switch to the set of plans that a row has published."""
     sessions = state.sessions
     assert sessions is not None
     sessions.plan, sessions.planned, sessions.seen = row.version, row.received, row.slot or 0
@@ -445,12 +448,12 @@ def published(state: State, row: EventRow) -> None:
 
 
 def settle_back(sessions: Sessions, now: float) -> None:
-    """Let no session have had its latest step later than now, after a clock was ahead."""
+    """Move latest steps that a fast clock stamped later than now back to now."""
     sessions.open = {name: each._replace(latest=min(each.latest, now)) for name, each in sessions.open.items()}
 
 
 def standing(session: Session) -> SessionState:
-    """Return where a session stands."""
+    """Return whether a session is open, ended or cancelled."""
     end, status = session.end, "open"
     if session.discarded:
         status = "cancelled"
@@ -462,7 +465,7 @@ def standing(session: Session) -> SessionState:
 
 
 def session_entry(session: Session, steps: tuple[Entry, ...]) -> SessionEntry:
-    """Return a session as callers see it."""
+    """Return the public view of a session."""
     now, end = standing(session), session.end
     context = json.loads(end.event) if end is not None and end.event else None
     return SessionEntry(session.name, now.status, steps, now.terminal, now.ended, context, now.due, session.plan)

@@ -1,4 +1,4 @@
-"""The settings of a model: frozen, checked, read from and written to tables of TOML or JSON."""
+"""The settings of a model: immutable, validated, read from and written to tables of TOML or JSON."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from belated.features import Features
 from belated.types import SparseVector
 
 MOST_ACTIONS, MOST_DRAWS, MOST_SIGNALS = 100_000, 10_000, 8
-#: How many numbers [θ̂ S] of all blocks may have, d(d + 1) each: with 48 bytes for each a model takes 800 MB.
+#: Maximum number of entries of [θ̂ S] over all blocks, d(d + 1) each: at 48 bytes per entry, a model takes 800 MB.
 MOST_NUMBERS = 2**24
-#: How many multiplications a decision may take: a few tenths of a second.
+#: Maximum number of multiplications per decision: a few tenths of a second.
 MOST_WORK = 2**29
-#: What it takes to draw a score and compare it, in multiplications.
+#: Cost of drawing and comparing a score, in multiplications.
 _DRAW = 64
-#: How the rewards of one decision can be aggregated; see `_ledger`.
+#: Ways to aggregate the rewards of one decision; see `_ledger`.
 AGGREGATES = ("first", "last", "sum", "mean", "max", "min")
-#: How rewards are distributed, given the features; see `_posterior` and `_revenue`.
+#: Distributions of the rewards given the features; see `_posterior` and `_revenue`.
 LIKELIHOODS = GAUSSIAN, REVENUE = ("gaussian", "revenue")
-#: The features of an action that has none.
+#: The features of an action without features.
 _NOTHING: Mapping[str, Any] = {}
 _ENCODING = tuple(each.name for each in fields(Encoding))
-#: Settings that sessions have no use for.
+#: Settings that do not apply to sessions.
 _SINGLE = ("forgetting", "draws", "scale", "noise", "ridge", "likelihood")
 
 
 def work(actions: int, dimension: int, draws: int, *, own_weights: bool, ages: int = 1) -> int:
-    """Return about how many multiplications a decision takes: see `Posterior.distribution` and `Posterior.scores`."""
+    """Return the approximate number of multiplications per decision; see `Posterior.distribution` and `.scores`."""
     scores, drawn = ages * actions * dimension * (dimension + 1), _DRAW * actions * draws
     if own_weights:
         return scores + drawn
@@ -55,13 +55,13 @@ def work(actions: int, dimension: int, draws: int, *, own_weights: bool, ages: i
 
 
 def most_actions(dimension: int, draws: int, *, own_weights: bool, ages: int = 1) -> int:
-    """Return how many actions a request may have."""
+    """Return the maximum number of actions per request."""
     places = range(1, MOST_ACTIONS + 1)
     return bisect_right(places, MOST_WORK, key=lambda k: work(k, dimension, draws, own_weights=own_weights, ages=ages))
 
 
 def check_work(actions: int, dimension: int, draws: int, *, own_weights: bool, ages: int = 1) -> None:
-    """Raise InvalidInputError if a decision among so many actions would take too long."""
+    """Raise InvalidInputError if a decision among this many actions would take too long."""
     most = most_actions(dimension, draws, own_weights=own_weights, ages=ages)
     if actions > most:
         takes = work(actions, dimension, draws, own_weights=own_weights, ages=ages)
@@ -72,51 +72,51 @@ def check_work(actions: int, dimension: int, draws: int, *, own_weights: bool, a
 
 
 def check_sparse_work(features: int, draws: int) -> None:
-    """Raise InvalidInputError if a decision among actions with so many features in all would take too long."""
+    """Raise InvalidInputError if a decision among actions with this many features in total would take too long."""
     takes = features * (draws // 2 + _DRAW)
     if takes > MOST_WORK:
         raise InvalidInputError(
-            f"the actions must have at most {MOST_WORK // (draws // 2 + _DRAW)} features that are not zero, in all, "
+            f"the actions must have at most {MOST_WORK // (draws // 2 + _DRAW)} nonzero features in total "
             f"with {draws} draws, got {features}: a decision would take {takes:.1e} multiplications"
         )
 
 
 def sparse_bytes(features: int, draws: int, rows: int = MOST_ROWS, nonzero: int = 30) -> int:
-    """Return how much memory a model of so many sparse features and rows takes: members, duals and the rows."""
+    """Return the bytes that a model of this many sparse features and rows takes: members, duals and rows."""
     members = 1 + (max(draws, FEWEST) + 1) // 2
     return features * (4 * members + 28) + rows * (4 * members + 8 * nonzero + 64)
 
 
 def check_sparse_memory(features: int, draws: int) -> None:
-    """Raise InvalidInputError if a model of so many sparse features might take too much memory."""
+    """Raise InvalidInputError if a model of this many sparse features might take too much memory."""
     takes, may = sparse_bytes(features, draws), 48 * MOST_NUMBERS
     if takes > may:
         raise InvalidInputError(
             f"a model of {features} features and {draws} draws might take {takes / 1e9:.1f} GB of memory, and may take "
-            f"{may / 1e9:.1f}: have fewer places hashed, fewer actions with weights of their own, or fewer draws"
+            f"{may / 1e9:.1f}: use fewer hash buckets, fewer actions with their own weights, or fewer draws"
         )
 
 
 def most_blocks(dimension: int, ages: int = 1) -> int:
-    """Return how many actions may have weights of their own, of each age."""
+    """Return the maximum number of actions with their own weights."""
     return MOST_NUMBERS // (ages * dimension * (dimension + 1))
 
 
 def check_blocks(blocks: int, dimension: int, ages: int = 1) -> None:
-    """Raise InvalidInputError if so many actions with weights of their own would take too much memory."""
+    """Raise InvalidInputError if this many actions with their own weights would take too much memory."""
     most = most_blocks(dimension, ages)
     if blocks > most:
         takes, may = (48e-9 * each * ages * dimension * (dimension + 1) for each in (blocks, most))
         parts = f" and {ages} ages" if ages > 1 else ""
         raise InvalidInputError(
-            f"the number of actions with weights of their own must be at most {most} with {dimension} features{parts}, "
+            f"the number of actions with their own weights must be at most {most} with {dimension} features{parts}, "
             f"got {blocks}: the model would take {takes:.1f} GB of memory, and may take {may:.1f}"
         )
 
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Halve the weight of a decision with each half-life: of time, or of decisions made after it. Give one of them."""
+    """Halve the weight of a decision with each half-life, given either in seconds or in later decisions."""
 
     seconds: float | None = None
     decisions: float | None = None
@@ -130,7 +130,7 @@ class Forgetting:
                 object.__setattr__(self, name, limited)
 
     def time(self, made: float, number: int) -> float:
-        """Return when a decision was made, in half-lives."""
+        """Return the time of a decision in half-lives."""
         return made / self.seconds if self.seconds is not None else number / (self.decisions or 1.0)
 
 
@@ -139,13 +139,13 @@ def check_noise(value: Any) -> float | None:
     if isinstance(value, str) and value == "auto":
         return None
     if isinstance(value, str) or value is None:
-        raise refuse("noise", value, '"auto", or a positive number')
+        raise refuse("noise", value, '"auto" or a positive number')
     return real("noise", value, at_least=1 / LARGEST, at_most=LARGEST)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """All that makes a model. There is no default for `silence`, since there is no safe guess.
+    """The settings of a model. `silence` has no default, since there is no safe one.
 
     >>> table = {"actions": ["a", "b"], "features": ["x"], "silence": {"kind": "unknown"}}
     >>> settings = ModelSettings.from_table(table)
@@ -155,30 +155,30 @@ class ModelSettings:
 
     silence: Silence
     actions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Names, each with its features; empty: every request brings its own."""
+    """Names, each with its features; if empty, every request lists its own actions."""
     retired: tuple[str, ...] = ()
     """Actions that are no longer offered."""
     encoding: Encoding = field(default_factory=Encoding)
     aggregate: str = "sum"
-    """How several rewards of one decision are put together: first, last, sum, mean, max or min."""
+    """How several rewards of one decision are combined: first, last, sum, mean, max or min."""
     signals: tuple[str, ...] = ()
-    """What may announce a reward (see `Signal`); with silence by age only."""
+    """Names of signals that may precede a reward (see `Signal`); only with silence by age."""
     forgetting: Forgetting | None = None
     floor: float = 0.002
-    """Share of decisions taken at random: each of K actions has at least the probability floor/K."""
+    """Fraction of decisions drawn uniformly: each of K actions has at least the probability floor/K."""
     draws: int = 32
-    """Posterior draws per decision, whose winners make its probabilities; 1: none are known."""
+    """Posterior draws per decision, whose winners give its probabilities; with 1, they are unknown."""
     scale: float = 1.0
-    """Multiplies the standard deviations of draws."""
+    """Factor on the standard deviations of draws."""
     noise: float | str = "auto"
-    """Standard deviation of the rewards; "auto": estimated from the residuals."""
+    """Standard deviation of the rewards; with "auto", estimated from the residuals."""
     ridge: float = 1.0
-    """Prior precision of the weights; if the noise is estimated, in units of it and of the features' mean length."""
+    """Prior precision of the weights; if the noise is estimated, relative to it and to the features' mean length."""
     likelihood: str = GAUSSIAN
-    """Distribution of rewards: "gaussian", or "revenue", which mostly is nothing and else skewed."""
+    """Distribution of the rewards: "gaussian", or "revenue", which is mostly zero and otherwise skewed."""
     seed: int = 0
     sessions: SessionSettings | None = None
-    """Of a model of sessions; None: every decision stands for itself."""
+    """Settings of sessions; None for a model of single decisions."""
 
     def __post_init__(self) -> None:
         check_silence(self.silence)
@@ -203,14 +203,14 @@ class ModelSettings:
         if not isinstance(self.sessions, SessionSettings):
             raise refuse("sessions", self.sessions, "SessionSettings, or None")
         if self.signals:
-            raise refuse("signals", self.signals, "left out for sessions: only single decisions have them")
+            raise refuse("signals", self.signals, "left out for sessions: only single decisions have signals")
         if not self.actions:
-            raise refuse("actions", [], "given with the settings of a model of sessions, at least one")
+            raise refuse("actions", [], "given in the settings of a model of sessions (at least one)")
         if self.encoding.weights != PER_ACTION:
             raise refuse("weights", self.encoding.weights, '"per action" for sessions: their actions have no features')
         for each in fields(self):
             if each.name in _SINGLE and getattr(self, each.name) != each.default:
-                raise refuse(each.name, getattr(self, each.name), "left out for sessions: their agent has settings")
+                raise refuse(each.name, getattr(self, each.name), "left out for sessions: set it on their agent")
         if self.basis is not None:
             made = self.basis.encode(np.zeros(len(self.encoding.features)))
             if not isinstance(made, SparseVector):
@@ -220,7 +220,7 @@ class ModelSettings:
         if choice("likelihood", self.likelihood, LIKELIHOODS) == GAUSSIAN:
             return
         if self.noise != "auto":
-            raise refuse("noise", self.noise, '"auto" if likelihood is "revenue": what varies are chances and amounts')
+            raise refuse("noise", self.noise, '"auto" if likelihood is "revenue", which has no single noise')
         if self.ages > 1:
             raise refuse("likelihood", self.likelihood, '"gaussian" if silence is learned by age')
 
@@ -270,32 +270,32 @@ class ModelSettings:
         check_work(len(names), dimension, self.draws, own_weights=own_weights, ages=self.ages * self.factors)
 
     def check_dense(self, dimension: int) -> None:
-        """Raise InvalidInputError if so many features are too many for the likelihood."""
+        """Raise InvalidInputError if the likelihood does not support this many features."""
         if self.likelihood != GAUSSIAN and dimension > DENSE:
-            raise refuse("likelihood", self.likelihood, f'"gaussian" with more than {DENSE} features, of {dimension}')
+            raise refuse("likelihood", self.likelihood, f'"gaussian" with more than {DENSE} features ({dimension})')
 
     @property
     def factors(self) -> int:
-        """How many posteriors a score is the product of."""
+        """Number of posteriors whose product is a score."""
         return 1 if self.likelihood == GAUSSIAN else 2
 
     def is_sparse(self, dimension: int) -> bool:
-        """Whether so many features are learned as sparse ones: all that are many, but in sessions and by age."""
+        """Whether this many features are treated as sparse; never in sessions or by age."""
         return dimension > DENSE and self.ages == 1 and self.sessions is None
 
     @property
     def ages(self) -> int:
-        """How many ages a window has: one, unless silence is by age."""
+        """Number of ages of a window: one, unless silence is by age."""
         return self.silence.ages if isinstance(self.silence, ByAge) else 1
 
     @property
     def numbers(self) -> int:
-        """How many numbers, beside the features, later ages may depend on: the reward so far, and signals."""
+        """Number of components, besides the features, that predict later ages: the reward so far, and signals."""
         return 0 if self.ages == 1 else 1 + len(self.signals)
 
     @property
     def outputs(self) -> int:
-        """How many regressions there are of each block."""
+        """Number of regressions per block."""
         return (self.ages - 1) * self.numbers + self.factors
 
     @property
@@ -310,7 +310,7 @@ class ModelSettings:
 
     @cached_property
     def action_numbers(self) -> dict[str, int]:
-        """The number of each action, in the order of declaration, those that are retired included."""
+        """The number of each action, in the order of declaration, including retired ones."""
         return {name: number for number, name in enumerate(self.actions)}
 
     @cached_property
@@ -323,10 +323,10 @@ class ModelSettings:
         return json.dumps(list(self.offer), ensure_ascii=False)
 
     def with_action(self, name: str, features: Mapping[str, Any] | None = None) -> ModelSettings:
-        """Return settings that offer another action, or a retired one again."""
+        """Return settings with another action, or with a retired one offered again."""
         check_text("name", name)
         if name in self.actions and name not in self.retired:
-            raise refuse("name", name, "of an action that is not offered already")
+            raise refuse("name", name, "the name of an action that is not on offer yet")
         actions = {**self.actions, name: dict(features or self.actions.get(name, {}))}
         return replace(self, actions=actions, retired=tuple(each for each in self.retired if each != name))
 
@@ -337,11 +337,12 @@ class ModelSettings:
 
     @property
     def horizon(self) -> int | None:
-        """The maximum number of steps of a session; None: every decision stands for itself."""
+        """The maximum number of steps of a session; None for single decisions."""
         return None if self.sessions is None else self.sessions.horizon
 
     def continued(self, before: ModelSettings) -> ModelSettings:
-        """Return settings that can follow others: in sessions actions have numbers, so none is lost or moved."""
+        """Return these settings as successors of others: in sessions actions are numbered, so none may be lost or
+        moved."""
         if self.sessions is None or before.sessions is None:
             return self
         names = dict.fromkeys([*before.actions, *self.actions])
@@ -351,7 +352,7 @@ class ModelSettings:
         return replace(self, actions=dict.fromkeys(names, _NOTHING), retired=(*self.retired, *gone))
 
     def to_table(self) -> dict[str, Any]:
-        """Return the table that `from_table` reads, as JSON or TOML can hold it."""
+        """Return the table that `from_table` reads, in values that JSON and TOML can represent."""
         table = {each.name: getattr(self, each.name) for each in fields(self)}
         sessions = table.pop("sessions")
         del table["encoding"]
@@ -379,7 +380,7 @@ class ModelSettings:
         for name in table:
             choice("the settings of a model", name, known)
         if "silence" not in table:
-            raise refuse("silence", None, 'given, such as {kind = "unknown"}: there is no safe guess')
+            raise refuse("silence", None, 'given, such as {kind = "unknown"}: there is no safe default')
         rest = {name: value for name, value in table.items() if name in own and name != "encoding"}
         rest["silence"] = silence_from_table(table["silence"])
         if "forgetting" in table:

@@ -1,4 +1,4 @@
-"""What it means that no reward has come: a choice that only the caller can make."""
+"""What a missing reward means: a choice that only the caller can make."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from belated._util.validate import choice, integer, real, refuse
 from belated.decisions._operations import LARGEST
 
-#: How many ages a window may be cut into.
+#: Maximum number of ages.
 MOST_AGES = 64
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """Silence means nothing: only rewards that arrived count. Right if rewards go missing at random.
+    """Silence means nothing: only rewards that arrived count. Right if rewards are missing at random.
 
-    After `seconds`, if given, a decision without a reward expires: a first reward that still comes is late, and is
-    stored but not learned.
+    After `seconds`, if given, a decision without a reward expires: a first reward after that is late; it is stored but
+    not learned.
     """
 
     seconds: float | None = None
@@ -30,11 +30,11 @@ class Unknown:
 
 @dataclass(frozen=True)
 class DefaultAfter:
-    """Silence means `reward` once `seconds` have passed; a reward counts as soon as it comes, and replaces the default.
+    """Silence means `reward` after `seconds`; a reward counts as soon as it arrives, and replaces the default.
 
-    This is biased while windows are open: a yes counts at once and a no only at the end, so that what is learned of
-    recent decisions is nearly all yes, the more so the longer the window and the faster the yeses. It suits rewards
-    that come at about the same age whatever they are. Otherwise use `ByAge` or `Mature`.
+    This is biased while windows are open: a positive counts at once and a negative only at the end, so that recent
+    decisions are learned almost only from positives, the more so the longer the window and the faster the positives. It
+    suits rewards whose delay does not depend on their value. Otherwise use `ByAge` or `Mature`.
     """
 
     seconds: float
@@ -47,11 +47,11 @@ class DefaultAfter:
 
 @dataclass(frozen=True)
 class Mature:
-    """A decision counts only when it is `seconds` old, with what has arrived by then or else with `default`.
+    """A decision counts only when it is `seconds` old, with the reward that has arrived by then or else with `default`.
 
-    So a yes counts no earlier than a no, and what is learned is the mean over decisions of the same age. What arrives
-    later still corrects it exactly. Choose a window within which nearly all rewards come: conversions after it are
-    missing from young decisions and present in old ones.
+    So a positive counts no earlier than a negative, and what is learned is a mean over decisions of the same age. Later
+    rewards still correct it exactly. Choose a window within which nearly all rewards arrive: conversions after it are
+    missing from recent decisions and present in old ones.
     """
 
     seconds: float
@@ -64,15 +64,15 @@ class Mature:
 
 @dataclass(frozen=True)
 class ByAge:
-    """Learn from every decision as it grows older: what had come of it at each age, for the first `seconds`.
+    """Learn from every decision as it ages: from the increment of its reward at each age, for the first `seconds`.
 
-    The window is cut into ages that end at `seconds`·(b/`ages`)², b = 1, 2, …: fine where most rewards come, coarse
-    where few are left. What came of a decision between two ages is learned once it has reached the second, whether or
-    not anything came before; the mean reward is the sum over the ages. So a yes counts no earlier than a no, as with
-    `Mature`, but most of it is known long before the window is over. Rewards may be of any kind: sums, refunds, yeses
-    of actions that answer at different speeds. What arrives after the window belongs to the last age.
+    The window is divided into ages that end at `seconds`·(b/`ages`)², b = 1, 2, …: fine where most rewards arrive,
+    coarse where few are left. The increment of an age is learned once a decision has completed it, whether or not
+    anything arrived; the mean reward is the sum over the ages. So a positive counts no earlier than a negative, as with
+    `Mature`, but most of the reward is known long before the window is over. Rewards may be of any kind: sums, refunds,
+    or conversions whose delay depends on the action. Anything after the window belongs to the last age.
 
-    With `ages=1` it is `Mature`. A decision of which nothing has come is worth `default`.
+    With `ages=1` it is `Mature`. A decision without any reward counts with `default`.
 
     >>> ByAge(3600.0, ages=4).ends
     (225.0, 900.0, 2025.0, 3600.0)
@@ -87,23 +87,24 @@ class ByAge:
         object.__setattr__(self, "default", real("default", self.default, at_least=-LARGEST, at_most=LARGEST))
         object.__setattr__(self, "ages", integer("ages", self.ages, at_least=1, at_most=MOST_AGES))
 
-    def __hash__(self) -> int:  # of one number: tallies of silence are looked up for every decision and age
+    def __hash__(self) -> int:  # hashes one number: called for every decision and age
         return hash(self.seconds)
 
     @cached_property
     def ends(self) -> tuple[float, ...]:
-        """The ages at which something is learned, in seconds."""
+        """The end of each age, in seconds."""
         return tuple(self.seconds * (b * b) / (self.ages * self.ages) for b in range(1, self.ages + 1))
 
     @cached_property
     def left(self) -> tuple[float, ...]:
-        """What is left of the window at each of them."""
+        """What is left of the window at the end of each age, in seconds."""
         return tuple(self.seconds - end for end in self.ends)
 
     def passed(self, due: float, over: float) -> int:
-        """Return how many ages of a decision are over, its window ending at `due`, if all ends up to `over` are.
+        """Return the number of completed ages at time `over`, of a decision whose window ends at `due`.
 
-        Time is compared in one way, by what is left of the window: age b is over if due ≤ over + left_b.
+        Times are always compared in the same way, by what is left of the window: age b is completed if due ≤ over +
+        left_b.
         """
         for passed, left in enumerate(self.left):
             if due > over + left:
@@ -130,7 +131,7 @@ def check_silence(value: Any) -> Silence:
 
 
 def silence_from_table(table: Any) -> Silence:
-    """Return what a table such as `{kind = "mature", seconds = 86400, default = 0.0}` says.
+    """Parse a table such as `{kind = "mature", seconds = 86400, default = 0.0}`.
 
     >>> silence_from_table({"kind": "mature", "seconds": 60})
     Mature(seconds=60.0, default=0.0)

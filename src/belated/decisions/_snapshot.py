@@ -1,4 +1,4 @@
-"""The state of a model as a row of the store, so that a restart need not read the whole log."""
+"""The state of a model as a row of the store, so that a restart need not replay the whole log."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from belated.decisions._rows import SnapshotRow
 from belated.decisions._sessions import Arrays
 from belated.errors import BelatedError, DamagedFileError
 
-#: Of the layout. Snapshots of another one are rejected.
+#: Version of the layout. Snapshots with another version are rejected.
 LAYOUT = 5
-#: What two equal states have in common, beside their posteriors.
+#: Attributes that are equal in equal states, besides the posterior.
 _COMPARED = (
     "seq",
     "chain",
@@ -35,12 +35,12 @@ _COMPARED = (
 )
 
 
-#: Before the names of arrays that are what a model of sessions has learned.
+#: Prefix of the arrays of a planner's memory.
 _LEARNED = "learned."
 
 
 def take(state: State, made: float, memory: Arrays | None = None) -> SnapshotRow:
-    """Return a snapshot; that of a model of sessions before which rows were dropped has what they taught, `memory`."""
+    """Return a snapshot; `memory` is what a model of sessions has learned, including from dropped rows."""
     header = {
         "layout": LAYOUT,
         "made": state.made,
@@ -64,7 +64,7 @@ def take(state: State, made: float, memory: Arrays | None = None) -> SnapshotRow
 
 
 def without_plans(row: SnapshotRow) -> SnapshotRow:
-    """Return a snapshot in which no set of plans is known yet."""
+    """Return a snapshot without a set of plans."""
     header = json.loads(row.header)
     if header["sessions"] is None:
         return row
@@ -74,7 +74,7 @@ def without_plans(row: SnapshotRow) -> SnapshotRow:
 
 
 def restore(state: State, row: SnapshotRow) -> None:
-    """Let a new state go on from a snapshot, after checking it."""
+    """Restore a new state from a snapshot, after checking it."""
     try:
         if row.digest != _digest(row.header, row.arrays):
             raise refuse("its digest", row.digest.hex(), "that of its content")
@@ -100,14 +100,14 @@ def restore(state: State, row: SnapshotRow) -> None:
             state.sessions.memory = learned or None
         state.blocks = {str(name): integer(name, block, at_least=0) for name, block in header["blocks"].items()}
     except (BelatedError, KeyError, TypeError, ValueError, AttributeError, OSError) as error:
-        raise DamagedFileError(f"the snapshot at place {row.seq} of {row.model!r} cannot be used: {error}") from None
+        raise DamagedFileError(f"the snapshot at position {row.seq} of {row.model!r} cannot be used: {error}") from None
     state.seq, state.chain = row.seq, row.chain
     state.cache.clear()
     state.look_ahead()
 
 
 def differences(one: State, two: State) -> list[str]:
-    """Return in what two states differ, bit for bit; empty if they are equal."""
+    """Return how two states differ, bit for bit; empty if they are equal."""
     found = [
         f"{name}: {getattr(one, name)!r} and {getattr(two, name)!r}"
         for name in _COMPARED

@@ -1,23 +1,23 @@
-"""Sums of products that are exact, so that what is taken back leaves no trace.
+"""Exact sums of products, so that a removed row leaves no trace.
 
 For each block of weights, with features x, rewards y and weights w (1 without forgetting),
 
     G = Σ w xxᵀ,   b = Σ w xy,   and for all blocks together   Σ w y²,   Σ w‖x‖²,   Σ w,   Σ w².
 
-Correcting a reward adds −w xy_old and w xy_new, in O(d), and taking a row back subtracts what it added. No addition is
-rounded: the sums are integers, in units of a fixed power of two. So neither the order of the rows nor the groups they
-are added in make a difference, and after a row of any size is taken back every bit is as if it had never come.
+Correcting a reward adds −w xy_old and w xy_new, in O(d), and removing a row subtracts what it added. No addition is
+rounded: the sums are integers, in units of a fixed power of two. So neither the order nor the grouping of the rows
+makes a difference, and after a row of any size is removed every bit is as if the row had never been added.
 
 A number is written in digits of 24 bits, from −2²³ to 2²³: x = Σ xₛ 2^(24s − 20) with s ≥ −5, so that features and
 rewards count as multiples of 2⁻¹⁴⁰, and doubles from about 2⁻¹⁵ to 8 have three digits. A product of two digits is at
 most 2⁴⁶, and a sum of 128 of them 2⁵³: BLAS adds them without rounding, one product of matrices for a pair of digits.
-The results are added to limbs of 48 bits in 64-bit integers, whose overflow is carried on in time. Only limbs that were
-ever reached take memory, four or five for features of usual sizes.
+The results are added to limbs of 48 bits in 64-bit integers, with carries before they overflow. Only limbs in use take
+memory, four or five for features of usual magnitudes.
 
-Forgetting halves the weight of a decision with each half-life. Rather than decay the sums, a row at time t, in
-half-lives, is added with the weight 2ᵗ, relative to a moment, the epoch, that moves by the bits of a limb at a time:
-limbs change their names, and nothing is rounded. w is a float, and wx the exact sum of two. What falls below about
-2⁻²⁴⁰ of a unit weight is dropped: without forgetting nothing does.
+Forgetting halves the weight of a decision with each half-life. Instead of decaying the sums, a row at time t, in
+half-lives, is added with the weight 2ᵗ relative to an epoch that advances by the bits of a limb at a time: limbs are
+renumbered, and nothing is rounded. w is a float, and wx the exact sum of two floats. Anything below about 2⁻²⁴⁰ of a
+unit weight is dropped, which never happens without forgetting.
 """
 
 from __future__ import annotations
@@ -32,58 +32,58 @@ import numpy.typing as npt
 from belated._util.validate import indices, integer, refuse
 from belated.types import Floats, Ints
 
-#: Bits of a digit, and of a limb: two digits. The digit at place 0 has this many bits behind the point.
+#: Bits of a digit, and of a limb (two digits). The digit at place 0 has this many fractional bits.
 _DIGIT, _LIMB, _BEHIND = 24, 48, 20
-#: The lowest place of a digit of a feature or a reward, and the lowest limb: that of a product of two such digits.
+#: The lowest digit of a feature or reward, and the lowest limb: that of a product of two such digits.
 _LAST, _LOWEST = -5, -5
-#: The units of exact sums are 2 to the power of minus this.
+#: Exact sums are in units of 2 to minus this power.
 UNIT_BITS = 2 * _BEHIND - _LIMB * _LOWEST
 _QUANTUM, _UNIT = 2.0 ** (_DIGIT * _LAST - _BEHIND), 2.0**-UNIT_BITS
-#: Rows that are added at a time: so many products of digits are added exactly.
+#: Maximum number of rows added at a time: so many products of digits can be added exactly.
 _ROWS = 128
-#: Rows of all blocks that may wait, and numbers in them: beyond that no block lets its rows wait.
+#: Maximum number of rows that all blocks may buffer, and of values in them.
 _WAITING, _NUMBERS = 1 << 16, 1 << 22
-#: A limb can take so many additions before its overflow must be carried on. Each is of 2⁵⁶ at most: a double has up to
-#: four digits that are not 0, so four pairs of them have the same place, and rows are added in two parts if they fade.
+#: Number of additions to a limb before carries are needed. Each is at most 2⁵⁶: a double has up to four nonzero digits,
+#: so four pairs of them share a place, and decaying rows are added in two parts.
 _ADDITIONS = 64
-#: The weights of rows that are learned, taken back and corrected while nothing is forgotten.
+#: The weights of added, removed and corrected rows without forgetting.
 _PLAIN = {(1.0, 1.0), (-1.0, -1.0), (0.0, 1.0), (0.0, -1.0)}
-#: Weights below this count for nothing: the products of their rows are below the lowest limb.
+#: Rows with a smaller weight are ignored: their products are below the lowest limb.
 _FAINT = 2.0**-500
-#: No limb is as high as this: products are below 2²⁰⁰.
+#: Upper bound on the limbs: products are below 2²⁰⁰.
 _HIGHEST = 12
-#: Bytes of a total, as an integer of two's complement.
+#: Bytes of a total as a two's-complement integer.
 _BYTES = 128
 
 accumulate = np.add.accumulate
-#: Python's integers, which have as many bits as it takes.
+#: Arrays of Python integers, which have arbitrary precision.
 Integers = npt.NDArray[np.object_]
-#: A row that is not in the sums yet: x, y, its weight in G and that in b; what is taken back is negative.
+#: A buffered row: x, y, its weight in G and its weight in b; negative for removals.
 _Row = tuple[Floats, float, float, float]
 _of_weights = itemgetter(2, 3)
 
 
 class Sums:
-    """The sums of a number of blocks of one dimension."""
+    """Exact sums for a number of blocks of the same dimension."""
 
     def __init__(self, dimension: int, own: int | None = None) -> None:
         self.dimension = dimension
         self._own = own
-        """How many features count for the length ‖x‖; None: all."""
+        """Number of leading features that count towards ‖x‖; None for all."""
         self.blocks = 0
         self.epoch = 0
         """A row at time t has the weight 2^(t − epoch)."""
         self._limbs: dict[int, Ints] = {}
-        """[G b] of all blocks, shape (room, d, d + 1), in units of 2^(48·name − 40)."""
+        """[G b] of all blocks by limb number n, shape (room, d, d + 1), in units of 2^(48n − 40)."""
         self._room = 0
         self._squares = self._lengths = self._weight = self._weight_squares = 0  # in units of 2⁻²⁸⁰
         self._rows: list[list[_Row]] = []
         self._waiting, self._most_waiting = 0, min(_WAITING, _NUMBERS // dimension)
         self._added: list[int] = []
-        """How often something was added to a block since its overflow was carried on."""
+        """For each block, the number of additions since the last carry."""
 
     def grow(self, block: int) -> None:
-        """Make room for blocks up to this one, and as many again, so that growing one by one costs no more."""
+        """Allocate blocks up to this one, doubling the room so that growing one by one is cheap."""
         more = block + 1 - self.blocks
         if more <= 0:
             return
@@ -100,7 +100,7 @@ class Sums:
         return np.zeros((self._room, self.dimension, self.dimension + 1), np.int64)
 
     def weight(self, time: float) -> float:
-        """Return the weight of a row decided at `time`; the moment it is relative to may move for that."""
+        """Return the weight of a row with decision time `time`, advancing the epoch if necessary."""
         if time == 0.0:
             return 1.0
         whole = math.floor(time)
@@ -118,9 +118,9 @@ class Sums:
         return weight if weight > _FAINT else 0.0
 
     def learn(self, block: int, x: Floats, weight: float, reward: float, sign: int = 1) -> None:
-        """Add a row, or take it back if the sign is -1."""
+        """Add a row, or remove it if `sign` is -1."""
         self._append(block, (x, reward, sign * weight, sign * weight))
-        length = float(accumulate((x * x)[: self._own])[-1])  # one by one: the same on every processor
+        length = float(accumulate((x * x)[: self._own])[-1])  # in sequence, for the same result on every processor
         if reward:
             self._squares += sign * fixed(weight * (reward * reward))
         self._lengths += sign * fixed(weight * length)
@@ -132,7 +132,7 @@ class Sums:
             self._weight_squares += sign * fixed(weight * weight)
 
     def unlearn(self, block: int, x: Floats, weight: float, reward: float) -> None:
-        """Take a row back."""
+        """Remove a row."""
         self.learn(block, x, weight, reward, -1)
 
     def correct(self, block: int, x: Floats, weight: float, old: float, new: float) -> None:
@@ -149,7 +149,7 @@ class Sums:
             self._flush(block)
 
     def _flush(self, block: int) -> None:
-        """Add the rows that wait."""
+        """Add a block's buffered rows to its limbs."""
         rows, d = self._rows[block], self.dimension
         if not rows:
             return
@@ -159,7 +159,7 @@ class Sums:
         table[:, :d] = np.concatenate([row[0] for row in rows]).reshape(-1, d)
         table[:, d] = [row[1] for row in rows]
         pairs = set(map(_of_weights, rows))
-        if pairs <= _PLAIN:  # nothing is forgotten
+        if pairs <= _PLAIN:  # no forgetting
             first, digits = _digits(table, _LAST)
             weights = None if pairs == {(1.0, 1.0)} else _weights(rows, d)
             weighted = digits if weights is None else [each * weights for each in digits]
@@ -176,10 +176,10 @@ class Sums:
             self._carry_on(block)
 
     def _add_products(self, block: int, first: int, left: list[Floats], second: int, right: list[Floats]) -> None:
-        """Add Σ xₛ zₜ 2^(24(s + t) − 40) to the limbs, of all rows and pairs of digits, by their s + t.
+        """Add Σ xₛ zₜ 2^(24(s + t) − 40) over all rows and pairs of digits to the limbs, grouped by s + t.
 
-        The digits begin at the places `first` and `second` and go down. If both are the same, xₜᵀxₛ is the transpose of
-        xₛᵀxₜ, and BLAS needs half the time for xₛᵀxₛ. The last digit is often that of a few small numbers only.
+        The digits begin at the places `first` and `second` and go down. If `left` is `right`, xₜᵀxₛ is the transpose of
+        xₛᵀxₜ, and BLAS needs half the time for xₛᵀxₛ. The last digit is often nonzero for a few small numbers only.
         """
         alike, size, last = left is right, len(right), right[-1]
         few = np.flatnonzero(last.any(axis=1))
@@ -208,7 +208,7 @@ class Sums:
         return self._limbs[name]
 
     def _carry_on(self, block: int) -> None:
-        """Bring every limb of a block back to 48 bits, which is the only such way to write a number."""
+        """Carry until every limb of a block has 48 bits, which is a canonical form."""
         name, last = min(self._limbs, default=0), max(self._limbs, default=-1)
         while name <= last:
             over = _carry(self._limb(name)[block], _LIMB)
@@ -224,11 +224,11 @@ class Sums:
             self._carry_on(block)
 
     def gram(self, block: int) -> Floats:
-        """Return G of a block, to the last bit or two."""
+        """Return G of a block, accurate to the last bit or two."""
         return self._total(block, slice(self.dimension))
 
     def moment(self, block: int) -> Floats:
-        """Return b of a block, to the last bit or two."""
+        """Return b of a block, accurate to the last bit or two."""
         return self._total(block, self.dimension)
 
     def _total(self, block: int, columns: int | slice) -> Floats:
@@ -239,7 +239,7 @@ class Sums:
         return total
 
     def exact(self, block: int) -> Integers:
-        """Return [G b] of a block as Python's integers, in units of 2⁻²⁸⁰."""
+        """Return [G b] of a block as Python integers, in units of 2⁻²⁸⁰."""
         self._settle(block)
         total = np.zeros((self.dimension, self.dimension + 1), object)
         for name, limb in self._limbs.items():
@@ -253,7 +253,7 @@ class Sums:
 
     @property
     def scale(self) -> float:
-        """The mean of ‖x‖², to the next power of two; 1 as long as it is not known."""
+        """The mean of ‖x‖², rounded to a power of two; 1 without data."""
         if self._lengths <= 0 or self._weight <= 0:
             return 1.0
         part, bits = math.frexp(self._lengths / self._weight)
@@ -266,11 +266,11 @@ class Sums:
 
     @property
     def mean_weight(self) -> float:
-        """Σ w² / Σ w, the mean weight of a row where it counts; 1 without forgetting."""
+        """Σ w² / Σ w, the weighted mean of the weights; 1 without forgetting."""
         return self._weight_squares / self._weight if self._weight > 0 else 1.0
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return all sums, bit for bit, as arrays that `restore` takes; how they came about leaves no trace."""
+        """Return the exact sums as arrays for `restore`, in a form that does not depend on the order of additions."""
         for block in range(self.blocks):
             self._settle(block)
         used = {name: limb[: self.blocks] for name, limb in sorted(self._limbs.items()) if limb[: self.blocks].any()}
@@ -308,7 +308,7 @@ class Sums:
 
 
 def _weights(rows: list[_Row], d: int) -> Floats:
-    """Return the weights of x and y, one row each."""
+    """Return the weights in G and in b, one row per buffered row."""
     weights = np.empty((len(rows), d + 1))
     weights[:, :d] = np.array([row[2] for row in rows])[:, None]
     weights[:, d] = [row[3] for row in rows]
@@ -316,7 +316,7 @@ def _weights(rows: list[_Row], d: int) -> Floats:
 
 
 def fixed(value: float) -> int:
-    """Return a number in units of exact sums."""
+    """Return a number in the units of exact sums."""
     return int(math.ldexp(value, UNIT_BITS))
 
 
@@ -324,9 +324,9 @@ _ONE = fixed(1.0)
 
 
 def _digits(values: Floats, last: int) -> tuple[int, list[Floats]]:
-    """Return the first place of the digits of numbers, and the digits from there down, to the place `last` at most.
+    """Split numbers into digits; return the highest place and the digits from there down, at most to place `last`.
 
-    What is below that is rounded. A digit does not depend on the other numbers: in places above its first it is 0.
+    Lower digits are rounded. The digits of a number do not depend on the other numbers: above its first they are 0.
     """
     peak = max(float(values.max()), -float(values.min()))
     first = max(-((_DIGIT - 1 - _BEHIND - math.frexp(peak)[1]) // _DIGIT), last) if peak else last
@@ -342,7 +342,7 @@ def _digits(values: Floats, last: int) -> tuple[int, list[Floats]]:
 
 
 def _carry(numbers: Ints, bits: int) -> Ints:
-    """Leave the last bits of numbers, as signed numbers, in their place; return the rest."""
+    """Reduce numbers in place to their low `bits`, as signed numbers; return the carries."""
     over = numbers + (1 << (bits - 1))
     over >>= bits
     numbers -= over << bits
@@ -350,14 +350,14 @@ def _carry(numbers: Ints, bits: int) -> Ints:
 
 
 def _two_product(one: Floats, two: Floats) -> tuple[Floats, Floats]:
-    """Return the products and what rounding lost of them, exactly (Dekker 1971)."""
+    """Return the rounded products and their exact rounding errors (Dekker 1971)."""
     product = one * two
     (high, low), (upper, lower) = _halves(one), _halves(two)
     return product, ((high * upper - product) + high * lower + low * upper) + low * lower
 
 
 def _halves(values: Floats) -> tuple[Floats, Floats]:
-    """Return two numbers of 26 bits each whose sum is the given one."""
+    """Split each number into two of 26 bits whose sum is exact."""
     part = values * (2.0**27 + 1.0)
     high = part - (part - values)
     return high, values - high

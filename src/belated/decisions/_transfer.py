@@ -1,4 +1,4 @@
-"""The log for other programs: out to Parquet in the columns of the Open Bandit convention, in from it, and backups."""
+"""Exporting logs to Parquet in the columns of the Open Bandit convention, importing them, and backups."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ from belated.types import Floats
 if TYPE_CHECKING:
     import polars as pl
 
-#: Columns of an export. The first five are those of the Open Bandit convention; the rest is what it has no place for.
+#: Columns of an export. The first five are those of the Open Bandit convention; the rest are extensions.
 COLUMNS = (
     "timestamp", "item_id", "position", "click", "propensity_score", "id", "status", "reported", "context", "actions",
     "rewards", "signals", "session", "step", "ended",
 )  # fmt: skip
 
-#: Rows of a file that are learned in one commit.
+#: Rows of a file that are imported in one commit.
 _AT_ONCE = 500
 
 
 def to_frame(model: Model) -> pl.DataFrame:
-    """Return every decision as it stands now, `context` and `actions` as JSON.
+    """Return every decision in its current state, with `context` and `actions` as JSON.
 
-    `click` is the reward that the decision counts with, so its mean is that of the log: what was reported, or what
-    silence means once the window is over; null as long as it does not count. `reported` is what came, null if nothing;
-    `rewards` is when it came, as JSON: [time, event, version, reward] of each report; `signals` the same of signals.
-    The last step of a session says how it `ended`: terminal or cut, null if it is open.
+    `click` is the reward that the decision counts with, so that its mean is the mean reward of the log: the reported
+    reward, or the meaning of silence once the window is over; null while the decision does not count. `reported` is the
+    reported reward, null if there is none; `rewards` has [time, event, version, reward] of each report as JSON;
+    `signals` is the same for signals. For the last step of a session `ended` is terminal or cut, or null while it is
+    open.
     """
     import polars as pl
 
@@ -59,7 +60,7 @@ def to_frame(model: Model) -> pl.DataFrame:
 
 
 def _ended(model: Model, entry: Entry) -> str | None:
-    """Return how the session of a step has ended, if it is its last."""
+    """Return how the session of a step has ended, if it is the last step."""
     session = None if entry.session is None else find(model.state, entry.session)
     if session is None or session.end is None or session.ids[-1] != entry.id:
         return None
@@ -67,7 +68,7 @@ def _ended(model: Model, entry: Entry) -> str | None:
 
 
 def _reports(entry: Entry, kind: str) -> list[tuple[float, str, int, float | None]]:
-    """Return every report of what counts, replaced versions included: when it came, and what it said."""
+    """Return time and content of every report that counts, including replaced versions."""
     counted = {event.event for event in entry.history if event.kind == kind and event.counted}
     recorded = entry.suggestion is not None
     return [
@@ -81,12 +82,12 @@ def _reports(entry: Entry, kind: str) -> list[tuple[float, str, int, float | Non
 
 
 def export_log(model: Model, path: str | Path) -> int:
-    """Write every decision to a Parquet file, atomically; return how many there are."""
+    """Write every decision to a Parquet file, atomically; return the number of decisions."""
     return _write(to_frame(model), path)
 
 
 def write_replay(pairs: Iterable[tuple[Entry, Floats]], path: str | Path) -> int:
-    """Write decisions with the probabilities of other settings (see `replay`); return how many there are."""
+    """Write decisions with the probabilities of other settings (see `replay`); return the number of decisions."""
     import polars as pl
 
     rows = [
@@ -117,25 +118,24 @@ def _write(frame: pl.DataFrame, path: str | Path) -> int:
 
 
 class Imported(NamedTuple):
-    """What became of the rows of a file."""
+    """The result of an import, in numbers of rows."""
 
     decisions: int
-    """Stored now."""
+    """Decisions that were stored."""
     rewarded: int
-    """Of these, with a reward."""
+    """Stored decisions with a reward."""
     known: int
-    """Left out, since the store has a decision with this id: it was imported before, or is of another model there."""
+    """Skipped, since the store already has a decision with this id, imported before or of another model."""
     repeated: int
-    """Left out, since their id is in the file before."""
+    """Skipped, since the id occurs earlier in the file."""
 
 
 def import_log(model: Model, path: str | Path) -> Imported:
-    """Learn from the decisions of a Parquet file with at least `item_id` and `context`; say what became of the rows.
+    """Learn from the decisions of a Parquet file, which needs at least the columns `item_id` and `context`.
 
-    Rows with an `id` that is known already are left out, so an interrupted import can be repeated. What an export says
-    of offered actions, cancelled decisions, those that were never activated and sessions is taken over. The rewards are
-    those of `rewards`, with the times at which they came; in a file without that column one, `reported`, or else
-    `click`.
+    Rows with a known `id` are skipped, so an interrupted import can be repeated. Offered actions, cancellations,
+    inactive decisions and sessions are imported as exported. The rewards are those of the column `rewards`, with their
+    times; without that column, `reported` or else `click`.
     """
     import polars as pl
 
@@ -145,7 +145,7 @@ def import_log(model: Model, path: str | Path) -> Imported:
         raise DamagedFileError(f"{path} cannot be read as Parquet: {error}") from None
     missing = {"item_id", "context"} - set(frame.columns)
     if missing:
-        raise InvalidInputError(f"{path} must have the columns item_id and context, and has {frame.columns}")
+        raise InvalidInputError(f"{path} must have the columns item_id and context, got {frame.columns}")
     reward = "reported" if "reported" in frame.columns else "click"
     done, seen = Imported(0, 0, 0, 0), set[str]()
     for first in range(0, frame.height, _AT_ONCE):
@@ -155,7 +155,7 @@ def import_log(model: Model, path: str | Path) -> Imported:
 
 
 def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]], reward: str, seen: set[str]) -> Imported:
-    """Learn from some decisions in one commit; `seen` are the ids so far."""
+    """Import some decisions in one commit; `seen` are the ids so far."""
     operations: list[Operation] = []
     decisions = rewarded = known = repeated = 0
     for row in rows:
@@ -187,7 +187,7 @@ def _import(model: Model, path: str | Path, rows: Iterable[dict[str, Any]], rewa
         if row.get("session") is not None and row.get("ended") is not None:
             operations.append(End(row["session"], row["ended"] == TERMINAL))
     model.answer(operations, all_or_none=True)
-    model.tick()  # windows that are over already
+    model.tick()  # close windows that are already over
     return Imported(decisions, rewarded, known, repeated)
 
 
@@ -213,7 +213,7 @@ def _json(name: str, text: Any) -> Any:
 
 
 def _options(path: str | Path, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the other fields of a decision that are known."""
+    """Return the optional fields of a decision that are present."""
     names = {"propensity_score": "probability", "id": "id", "timestamp": "made", "session": "session"}
     options = {ours: row[theirs] for theirs, ours in names.items() if row.get(theirs) is not None}
     if row.get("actions") is not None:
@@ -224,7 +224,7 @@ def _options(path: str | Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def back_up(path: str | Path, to: str | Path) -> None:
-    """Copy a SQLite store atomically to a new file, also while a service uses it."""
+    """Copy a SQLite store atomically to a new file, even while a service uses it."""
     store = SQLiteStore(path, read_only=True)
     try:
         store.backup(to)

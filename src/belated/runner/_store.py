@@ -39,7 +39,7 @@ def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise DamagedFileError(f"{path} is not a whole {KIND} file: {error}") from None
+        raise DamagedFileError(f"{path} is not an intact {KIND} file: {error}") from None
     return from_bytes(content, str(path))
 
 
@@ -52,7 +52,7 @@ def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, Any]
         _check_size(content)
         frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{where} is not a whole {KIND} file: {error}") from None
+        raise DamagedFileError(f"{where} is not an intact {KIND} file: {error}") from None
     if not isinstance(about, dict):
         raise DamagedFileError(f"{where} is a Parquet file, but not one of belated rows")
     if any(frame.schema.get(name) != kind for name, kind in schema().items()):

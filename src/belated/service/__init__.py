@@ -1,7 +1,7 @@
-"""The decision service: decide over HTTP now, learn whenever the reward comes, lose nothing that was acknowledged.
+"""The decision service: decide over HTTP now, learn whenever the reward arrives, lose nothing that was acknowledged.
 
-A thin layer over `belated.decisions`: requests are parsed strictly (`_bodies`), queued for the thread that writes for
-their model (`_writer`), stored in one commit with whatever else is waiting, and answered after that commit (`_app`).
+A thin layer over `belated.decisions`: requests are parsed strictly (`_bodies`), queued for their model's writer thread
+(`_writer`), stored in one commit with all other waiting requests, and answered after that commit (`_app`).
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Who may ask: pages of this service only, under names that are its own, with keys that allow it."""
+"""Admission control: same-origin browser requests only, for known host names, with keys that have the scope."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Headers = Iterable[tuple[bytes, bytes]]
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
-"""The names of this machine for itself."""
+"""Host names of the loopback interface."""
 
 
 class RejectedError(Exception):
@@ -25,7 +25,7 @@ class RejectedError(Exception):
 
 
 def name_of(host: str) -> str:
-    """Return the name in a header Host, without the port.
+    """Return the host name in a Host header, without the port.
 
     >>> name_of("Localhost:8080"), name_of("[::1]:8080"), name_of("::1")
     ('localhost', '[::1]', '[::1]')
@@ -40,17 +40,17 @@ def _name(host: bytes) -> str:
 
 
 def check_page(method: str, headers: Headers, hosts: frozenset[str] | None) -> None:
-    """Raise RejectedError if a page of another site made a browser send this, or if the name is not one of `hosts`.
+    """Raise RejectedError for cross-site requests from a browser, or if the host name is not one of `hosts`.
 
-    A browser reaches what only this machine can reach, and any page can make it send something. Where that comes from
-    is in headers that a page cannot change. A page whose own name was made to lead here is of the same origin, though,
-    and shows in the name only.
+    A browser can reach services on the loopback interface, and any page can make it send requests there. The headers
+    Origin and Sec-Fetch-Site, which a page cannot change, tell where they come from. DNS rebinding makes a foreign page
+    same-origin, though; only the name in Host gives that away.
     """
     host, origin, site, mode = b"", b"", b"", b""
     for name, value in headers:
         if name == b"host":
             if host:
-                raise RejectedError(400, "there must be one header Host, got two")
+                raise RejectedError(400, "there must be exactly one Host header, got two")
             host = value
         elif name == b"origin":
             origin = value
@@ -60,12 +60,12 @@ def check_page(method: str, headers: Headers, hosts: frozenset[str] | None) -> N
             mode = value
     if hosts is not None and host and (named := _name(host)) not in hosts:
         listed = ", ".join(sorted(hosts))
-        raise RejectedError(421, f"the name in Host must be one of {listed}, got {named[:80]!r}; see --allow-host")
+        raise RejectedError(421, f"the host name must be one of {listed}, got {named[:80]!r}; see --allow-host")
     if origin and origin.partition(b"://")[2].lower() != host.lower():
-        raise RejectedError(403, "requests from pages of other sites are not answered: Origin must be that of Host")
-    follows_link = method == "GET" and mode == b"navigate"  # what comes is shown to a person, not to the page
+        raise RejectedError(403, "cross-site requests are rejected: Origin must match Host")
+    follows_link = method == "GET" and mode == b"navigate"  # the response is shown to the user, not to the page
     if site not in (b"", b"none", b"same-origin") and not follows_link:
-        raise RejectedError(403, "requests from pages of other sites are not answered: see Sec-Fetch-Site")
+        raise RejectedError(403, "cross-site requests are rejected: see Sec-Fetch-Site")
 
 
 def admit(service: Service, scope: str, headers: Headers) -> None:
@@ -82,7 +82,7 @@ def admit(service: Service, scope: str, headers: Headers) -> None:
             given = bearer.strip() if scheme.lower() == "bearer" else given
     allowed = service.keys.scopes(given)
     if allowed is None:
-        sentence = "a key is needed" if given is None else "this is none of the keys of this service: send another"
+        sentence = "a key is required" if given is None else "the key is unknown: send a valid one"
         raise RejectedError(401, f"{sentence}, as the header X-API-Key or Authorization: Bearer")
     if scope not in allowed and "admin" not in allowed:
         raise RejectedError(403, f"this key does not have the scope {scope!r}")

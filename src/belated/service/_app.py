@@ -1,7 +1,7 @@
-"""The HTTP interface: addresses, bodies within limits, and errors as sentences.
+"""The HTTP interface: routes, size limits on bodies, and errors as sentences.
 
-What writes (decide, feedback, signal, activate, cancel) is nearly all of the traffic; so each of these addresses is an
-ASGI application of its own, without what a framework does for every request; the rest goes through Starlette.
+Writes (decide, feedback, signal, activate, cancel) are nearly all of the traffic, so each of these routes is an ASGI
+application of its own, without the overhead of a framework; the rest goes through Starlette.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ from belated.service._writer import FullError
 
 #: Maximum bytes of a body.
 LARGEST_BODY = 4 << 20
-#: Maximum bytes of all bodies that are being read or worked on.
+#: Maximum bytes of all bodies that are being read or processed.
 LARGEST_TOTAL = 64 * LARGEST_BODY
-#: Seconds after which to try again what was rejected for lack of room.
+#: Value of Retry-After, in seconds, for requests rejected by backpressure.
 RETRY_AFTER = "1"
-#: The page for people.
+#: The dashboard.
 PAGE = (resources.files("belated.service") / "page.html").read_bytes()
-#: What the page may do: run what it brings itself, ask this service, and be in no frame.
+#: Content security policy of the dashboard: inline scripts only, requests to this service only, no framing.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-#: HTTP status of an error, by the first kind that fits.
+#: HTTP status of an error, by the first matching type.
 _ERRORS: tuple[tuple[type[Exception], int], ...] = (
     (ForgottenError, 410),
     (UnknownNameError, 404),
@@ -87,7 +87,7 @@ _ERRORS: tuple[tuple[type[Exception], int], ...] = (
     (FullError, 503),
     (BelatedError, 422),
 )
-#: HTTP status of a single event, by what became of it.
+#: HTTP status of a single event, by its outcome.
 CODES = {
     Status.ACCEPTED: 200,
     Status.DUPLICATE: 200,
@@ -116,7 +116,7 @@ Reader = Callable[[Service, Request], Awaitable[Response]]
 
 
 class GoneError(Exception):
-    """The caller hung up."""
+    """The client has disconnected."""
 
 
 def code_of(error: Exception) -> int:
@@ -126,29 +126,29 @@ def code_of(error: Exception) -> int:
 
 
 def rejection(error: Exception) -> Reply:
-    """Return an error as a reply: a sentence, and when to try again if that may help."""
+    """Return an error as a reply: a sentence, and Retry-After if a retry may help."""
     code = code_of(error)
-    sentence = str(error) if code != 500 else "something went wrong inside; the log of the service says what"
+    sentence = str(error) if code != 500 else "internal error; see the log of the service"
     return Reply(encode(ErrorAnswer(sentence)), code, {"Retry-After": RETRY_AFTER} if code == 503 else {})
 
 
 class Bodies:
-    """Reads the bodies of requests, and bounds what all of them take together until they are answered."""
+    """Reads request bodies, and limits the total size of the bodies that are not answered yet."""
 
     def __init__(self) -> None:
         self.held = 0
 
     def read(self, headers: Headers, receive: Receive) -> Body:
-        """Return the body of a request, to be entered; raise RejectedError unless it is JSON.
+        """Return the body of a request, as a context manager; raise RejectedError unless it is JSON.
 
-        A body without a type is rejected, too: a page of any site can make a browser send one.
+        A body without Content-Type is rejected, too: a cross-site page can make a browser send one.
         """
         kind = None
         for name, value in headers:
             if name == b"content-type":
                 kind = value
             elif name == b"content-encoding" and value.lower() != b"identity":
-                raise RejectedError(415, "Content-Encoding must be identity: bodies are not unpacked")
+                raise RejectedError(415, "Content-Encoding must be identity: compressed bodies are not supported")
         if kind != b"application/json":
             named = "none" if kind is None else kind.decode("latin-1").partition(";")[0].strip().lower()
             if named != "application/json":
@@ -157,7 +157,7 @@ class Bodies:
 
 
 class Body:
-    """The body of one request: read when it is entered, and held until it is left."""
+    """The body of one request: read on entry, and counted until exit."""
 
     __slots__ = ("_content", "_of", "_receive")
 
@@ -176,7 +176,7 @@ class Body:
                 if len(self._content) > LARGEST_BODY:
                     raise RejectedError(413, f"a body must have at most {LARGEST_BODY} bytes")
                 if self._of.held > LARGEST_TOTAL:
-                    raise RejectedError(503, f"bodies of {LARGEST_TOTAL} bytes are being worked on already")
+                    raise RejectedError(503, f"bodies of {LARGEST_TOTAL} bytes are already being processed")
                 if not message.get("more_body", False):
                     return bytes(self._content)
         except BaseException:
@@ -197,13 +197,13 @@ async def reply(service: Service, send: Send, answer: Reply) -> None:
 
 
 class Write:
-    """One address that writes: checks the key, reads the body, waits for the commit, replies."""
+    """A route that writes: checks the key, reads the body, waits for the commit, replies."""
 
     def __init__(self, service: Service, bodies: Bodies, scope: str, work: Work) -> None:
         self._service, self._bodies, self._scope, self._work = service, bodies, scope, work
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request; `path_params` of its scope has the name of the model."""
+        """Answer one request; `path_params` in its scope has the name of the model."""
         service, headers = self._service, scope["headers"]
         try:
             admit(service, self._scope, headers)
@@ -228,7 +228,7 @@ async def decide(service: Service, model: Model, content: bytes) -> Reply:
 
 
 async def decide_batch(service: Service, model: Model, content: bytes) -> Reply:
-    """POST /v1/models/{model}/decide/batch: a list of decisions; one that is rejected is answered with its error."""
+    """POST /v1/models/{model}/decide/batch: a list of decisions; an invalid one is answered with its error."""
     return Reply(encode([_decided(one) for one in await _run_list(service, model, content, DecideBody)]))
 
 
@@ -274,7 +274,7 @@ async def _run_list(service: Service, model: Model, content: bytes, kind: type[A
     return [item if isinstance(item, InvalidInputError) else next(answers) for item in items]
 
 
-#: The last part of an address that writes, with the scope that it needs.
+#: The last path segment of each route that writes, with the required scope.
 WRITES: dict[str, tuple[str, Work]] = {
     "decide": ("decide", decide),
     "decide/batch": ("decide", decide_batch),
@@ -296,7 +296,7 @@ def answer(value: Any, code: int = 200) -> Response:
 
 
 def guarded(service: Service, scope: str | None, handler: Reader) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that checks the key first, if one is needed, and turns errors into replies."""
+    """Return a handler that checks the key first, if a scope is required, and turns errors into replies."""
 
     async def call(request: Request) -> Response:
         try:
@@ -304,7 +304,7 @@ def guarded(service: Service, scope: str | None, handler: Reader) -> Callable[[R
                 admit(service, scope, request.headers.raw)
             response = await handler(service, request)
         except GoneError:
-            return Response(status_code=499)  # nobody reads it
+            return Response(status_code=499)  # the client is gone
         except Exception as error:
             if code_of(error) == 500:
                 service.log.exception("%s %s failed", request.method, request.url.path)
@@ -317,7 +317,7 @@ def guarded(service: Service, scope: str | None, handler: Reader) -> Callable[[R
 
 
 async def look_up(service: Service, request: Request) -> Response:
-    """GET /v1/decisions/{id}: all that is known of a decision."""
+    """GET /v1/decisions/{id}: everything known about a decision."""
     wanted = check_text("id", request.path_params["id"])
 
     def find() -> DecisionAnswer:
@@ -337,7 +337,7 @@ async def look_up(service: Service, request: Request) -> Response:
 
 
 async def look_up_session(service: Service, request: Request) -> Response:
-    """GET /v1/models/{model}/sessions/{session}: all that is known of a session."""
+    """GET /v1/models/{model}/sessions/{session}: everything known about a session."""
     model = service.model(request.path_params["model"])
     wanted = check_text("session", request.path_params["session"])
     return answer(await run_in_threadpool(lambda: SessionAnswer.of(model.name, model.lookup_session(wanted))))
@@ -356,7 +356,7 @@ async def show_model(service: Service, request: Request) -> Response:
 
 
 async def put_model(service: Service, request: Request) -> Response:
-    """PUT /v1/models/{model}: make a model, or go on with other settings."""
+    """PUT /v1/models/{model}: create a model or change its settings."""
     name = check_model_name(request.path_params["model"])
     async with request.app.state.bodies.read(request.headers.raw, request.receive) as content:
         try:
@@ -365,13 +365,13 @@ async def put_model(service: Service, request: Request) -> Response:
             raise InvalidInputError(f"the body must be the settings of a model: {error}") from None
         try:
             version = await run_in_threadpool(lambda: service.configure(name, ModelSettings.from_table(table)))
-        except UnknownNameError as error:  # of a setting, not of a model
+        except UnknownNameError as error:  # an unknown setting, not an unknown model
             raise InvalidInputError(str(error)) from None
     return answer(ConfiguredAnswer(name, version))
 
 
 async def erase(service: Service, request: Request) -> Response:
-    """DELETE /v1/models/{model}/decisions: erase by id, key or session, or drop what was made before a time."""
+    """DELETE /v1/models/{model}/decisions: erase by id, key or session, or drop decisions made before a time."""
     model, query = service.model(request.path_params["model"]), request.query_params
     ids, keys, before = query.getlist("id"), query.getlist("key"), query.get("before")
     sessions = query.getlist("session")
@@ -387,7 +387,7 @@ async def erase(service: Service, request: Request) -> Response:
 
 
 def _parsed(name: str, text: str | None) -> Any:
-    """Return a number, true or false of a query."""
+    """Parse a query parameter that is a number, true or false."""
     try:
         return json.loads(text or "")
     except ValueError:
@@ -395,30 +395,30 @@ def _parsed(name: str, text: str | None) -> Any:
 
 
 async def live(service: Service, request: Request) -> Response:
-    """GET /health/live: the process answers."""
+    """GET /health/live: the process responds."""
     return answer({"status": "alive"})
 
 
 async def ready(service: Service, request: Request) -> Response:
-    """GET /health/ready: decisions can be made and stored, of one model at least; `problems` has the others."""
+    """GET /health/ready: at least one model can decide and store; `problems` lists those that cannot."""
     problem, problems, queue = service.writer.problem, service.writer.problems, service.writer.depth
     state = {"status": "not ready" if problem else "ready", "problem": problem, "problems": problems, "queue": queue}
     return answer(state, 503 if problem else 200)
 
 
 async def figures(service: Service, request: Request) -> Response:
-    """GET /metrics: figures for Prometheus."""
+    """GET /metrics: metrics for Prometheus."""
     text = await run_in_threadpool(service.metrics.text)
     return Response(text, media_type="text/plain; version=0.0.4")
 
 
 async def openapi(service: Service, request: Request) -> Response:
-    """GET /openapi.json: this interface, for programs."""
+    """GET /openapi.json: the OpenAPI description."""
     return answer(specification())
 
 
 async def page(service: Service, request: Request) -> Response:
-    """GET /: the dashboard; it asks for its figures with the reader's own key."""
+    """GET /: the dashboard, which loads its data with the user's own key."""
     return Response(PAGE, headers={"Content-Security-Policy": POLICY}, media_type="text/html; charset=utf-8")
 
 
@@ -439,7 +439,7 @@ class App(Starlette):
             except RejectedError as error:
                 await reply(self._service, send, rejection(error))
                 return
-            parts = scope["path"].split("/", 4)  # as of /v1/models/ads/decide
+            parts = scope["path"].split("/", 4)  # such as /v1/models/ads/decide
             if scope["method"] == "POST" and len(parts) == 5 and parts[1:3] == ["v1", "models"] and parts[3]:
                 write = self._writes.get(parts[4])
                 if write is not None:
@@ -452,9 +452,9 @@ class App(Starlette):
 def make_app(service: Service, *, hosts: Collection[str] = ()) -> App:
     """Return the service as an ASGI application; when it stops, the service is closed.
 
-    `hosts` are names under which it may be asked, beside those of this machine for itself. With keys and without
-    `hosts`, any name will do: a page that comes by another name does not have a key. How many may connect, and how long
-    they may take to send a request, is up to the server that runs it, as `belated serve` does.
+    `hosts` are the host names it answers to, besides those of the loopback interface. With keys and without `hosts` it
+    answers to any name: a page that uses DNS rebinding does not have a key. Limits on connections and slow clients are
+    up to the ASGI server, as in `belated serve`.
     """
 
     @asynccontextmanager
@@ -467,7 +467,7 @@ def make_app(service: Service, *, hosts: Collection[str] = ()) -> App:
 
 
 def _routes(service: Service) -> list[Route]:
-    """Return the addresses that only read, and the one for settings."""
+    """Return the routes that read, and those that change settings or erase."""
     listed: tuple[tuple[str, str, str | None, Reader], ...] = (
         ("GET", "/v1/models/{model}", "read", show_model),
         ("PUT", "/v1/models/{model}", "admin", put_model),
@@ -485,8 +485,8 @@ def _routes(service: Service) -> list[Route]:
 
 
 async def _nowhere(request: Request, error: Exception) -> Response:
-    """Reply to an unknown address or method with a sentence, as everywhere."""
+    """Reply to an unknown path or method with a sentence."""
     assert isinstance(error, HTTPException)
-    sentence = f"{request.method} {request.url.path} is not part of this service; /openapi.json says what is"
+    sentence = f"{request.method} {request.url.path} does not exist; see /openapi.json for what does"
     headers = dict(error.headers or {})
     return Response(encode(ErrorAnswer(sentence)), error.status_code, headers, "application/json")

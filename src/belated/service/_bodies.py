@@ -1,4 +1,4 @@
-"""The bodies of requests and answers. Parsing is strict: NaN, 1e999, "0.5" and unknown fields are refused."""
+"""The bodies of requests and answers. Parsing is strict: NaN, 1e999, "0.5" and unknown fields are rejected."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from belated.decisions._rows import DecisionRow
 from belated.errors import InvalidInputError
 
 MOST_ITEMS = 10_000
-"""Requests in one list."""
+"""Maximum number of items in a batch."""
 
 
 class DecideBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Ask for a decision: the fields of `Decide` that a caller may set, in their order."""
+    """Request a decision: the fields of `Decide` that a caller may set, in the same order."""
 
     context: dict[str, Any]
     actions: list[str] | dict[str, dict[str, Any]] | None = None
@@ -47,13 +47,13 @@ class DecideBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _check_target(id: str, session: str | None) -> None:  # noqa: A002
-    """Raise ValueError, which the caller gets as a 422, unless one of the two is given."""
+    """Raise ValueError, which becomes a 422, unless exactly one of the two is given."""
     if not id and session is None:
         raise ValueError("give the id of a decision, or a session")
 
 
 class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """Report a reward, of a decision by its id or of a session: the fields of `Reward`, in their order."""
+    """Report a reward of a decision or of a session: the fields of `Reward`, in the same order."""
 
     id: str = ""
     reward: float
@@ -72,7 +72,7 @@ class FeedbackBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class SignalBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Report a signal: the fields of `Signal`, in their order."""
+    """Report a signal: the fields of `Signal`, in the same order."""
 
     id: str
     signal: str
@@ -90,14 +90,14 @@ class IdBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ActivateBody(IdBody):
-    """Let a decision count from now on."""
+    """Activate a decision."""
 
     def operation(self) -> Activate:
         return Activate(self.id)
 
 
 class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Take a decision back by its id, or a whole session, and unlearn it."""
+    """Cancel a decision or a whole session, and unlearn it."""
 
     id: str = ""
     session: str | None = None
@@ -110,7 +110,7 @@ class CancelBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class EndBody(msgspec.Struct, forbid_unknown_fields=True):
-    """End a session: in a terminal state, or cut, in a context if one is given."""
+    """End a session: terminal or cut, with its last context if known."""
 
     session: str
     terminal: bool = False
@@ -133,7 +133,7 @@ DecideAnswer = msgspec.defstruct(
 
 
 def decided(row: DecisionRow) -> msgspec.Struct:
-    """Return a decision as an answer; a ranking of one is left out."""
+    """Return a decision as an answer; a ranking of one action is omitted."""
     ranking = row.ranking
     return DecideAnswer(
         row.id, ranking[0], row.probability, row.version, ranking if len(ranking) > 1 else (), row.suggestion,
@@ -156,7 +156,7 @@ class EventAnswer(msgspec.Struct, omit_defaults=True):
 
 
 class DecisionAnswer(msgspec.Struct):
-    """All that is known of one decision."""
+    """Everything known about one decision."""
 
     id: str
     model: str
@@ -183,7 +183,7 @@ class DecisionAnswer(msgspec.Struct):
 
 
 class SessionAnswer(msgspec.Struct):
-    """All that is known of one session."""
+    """Everything known about one session."""
 
     session: str
     model: str
@@ -208,7 +208,7 @@ class ModelsAnswer(msgspec.Struct):
 
 
 class ConfiguredAnswer(msgspec.Struct):
-    """The settings of a model were taken."""
+    """A model was created, or its settings were changed."""
 
     model: str
     settings_version: int
@@ -227,7 +227,7 @@ class ErrorAnswer(msgspec.Struct):
     error: str
 
 
-#: The bodies, and what a body that cannot be read should have been.
+#: The kinds of bodies, and what an error message calls them.
 BODIES: dict[type[Any], str] = {
     DecideBody: "a request for a decision",
     FeedbackBody: "a reward with the id of its decision, or with its session",
@@ -245,7 +245,7 @@ def parse(kind: type[Any], content: bytes) -> Any:
     try:
         return _DECODERS[kind].decode(content)
     except RecursionError:
-        raise InvalidInputError("the body must not be nested so deeply") from None
+        raise InvalidInputError("the body must not be nested this deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"the body must be {BODIES[kind]}: {error}") from None
 

@@ -1,4 +1,4 @@
-"""The models of a service, as a TOML file declares them."""
+"""The models of a service, declared in a TOML file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from belated.errors import BelatedError, InvalidInputError
 
 
 def check_model_name(name: str) -> str:
-    """Return `name`; raise InvalidInputError unless it can be a part of an address and of a line of a log."""
+    """Return `name`; raise InvalidInputError unless it can be part of a URL and of a line of a log."""
     if not name.isprintable() or "/" in name or name in ("", ".", ".."):
-        raise refuse("the name of a model", name, "printable and without a /, since it is part of an address")
+        raise refuse("the name of a model", name, "printable and without a /, since it is part of URLs")
     return name
 
 
 def load_models(path: str | Path) -> dict[str, ModelSettings]:
     """Read the settings of all models from a file with a table `[models.NAME]` for each.
 
-    Nothing is opened or changed unless the whole file can be used.
+    The file is validated as a whole: if any part is invalid, no model is returned.
     """
     try:
         content: dict[str, Any] = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -32,7 +32,7 @@ def load_models(path: str | Path) -> dict[str, ModelSettings]:
     unknown = sorted(set(content) - {"models"})
     tables = content.get("models")
     if unknown or not isinstance(tables, dict) or not tables:
-        raise InvalidInputError(f"{path} must hold a table [models.NAME] for each model, and nothing else")
+        raise InvalidInputError(f"{path} must have a table [models.NAME] for each model, and nothing else")
     found = {}
     for name, table in tables.items():
         try:

@@ -1,7 +1,7 @@
-"""Limits on connections: what a caller may cost before its key is checked.
+"""Limits on connections: what a client may cost before its key is checked.
 
-uvicorn leaves the size and the number of headers, the time they take and the number of connections without limits. They
-are set here, where the bytes come in.
+uvicorn does not limit the size, number and duration of headers, nor the number of connections. The limits are enforced
+here, where bytes are received.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from belated.service._bodies import ErrorAnswer
 
-#: Bytes of an address with all headers, and how many headers there may be.
+#: Maximum bytes of the request line and headers, and maximum number of headers.
 LARGEST_HEAD, MOST_HEADERS = 32 << 10, 100
-#: Seconds within which all of them must come, after the connection or the answer before; for a body, after them; and
-#: for an answer to be read.
+#: Timeouts in seconds: for the headers, after the connection or the previous response; for a body, after its headers;
+#: and for the client to read a response.
 SLOWEST_HEAD, SLOWEST_BODY, SLOWEST_ANSWER = 10.0, 30.0, 60.0
-#: Connections at a time, within the 1024 files that a process may usually open.
+#: Maximum number of connections, within the usual limit of 1024 open files.
 MOST_CONNECTIONS = 900
-#: Requests that may be sent before the one before them is answered.
+#: Maximum number of pipelined requests.
 MOST_AHEAD = 16
 _TOO_LARGE = f"a request must have at most {MOST_HEADERS} headers and {LARGEST_HEAD} bytes of address and headers"
 
 
 class Connection(HttpToolsProtocol):
-    """One connection; it is ended with a sentence once it goes beyond a limit."""
+    """One connection; beyond a limit it is closed with an error response."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.headers: list[tuple[bytes, bytes]] = []
-        self._gathered = 0  # bytes since the parser had something to tell: whatever it is, it waits for its end
+        self._gathered = 0  # bytes since the parser's last callback: it buffers until an element is complete
         self._part = 0  # bytes that are being parsed
         self._in_head = self._in_body = False
         self._refusal = (400, "the request must be HTTP/1.1")
@@ -41,7 +41,7 @@ class Connection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the clock; where there are too many, the one that has waited longest for a request has to go."""
+        """Start the timeout; beyond the maximum, close the connection that has been waiting longest for a request."""
         super().connection_made(transport)
         self._wait(SLOWEST_HEAD)
         self._look()
@@ -52,7 +52,7 @@ class Connection(HttpToolsProtocol):
         if longest._idle_until < math.inf:
             longest.transport.abort()
         else:
-            self._end(503, f"{MOST_CONNECTIONS} connections are open already")
+            self._end(503, f"{MOST_CONNECTIONS} connections are already open")
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -67,17 +67,17 @@ class Connection(HttpToolsProtocol):
         self._deadline = self.loop.time() + seconds
 
     def _look(self) -> None:
-        """End the connection if its time is over, else look again later: one timer, however many requests there are."""
+        """Close the connection if its timeout has passed, else check again later: one timer for all requests."""
         left = self._deadline - self.loop.time()
         if left <= 0 and (self.transport.is_closing() or self.transport.get_write_buffer_size()):
-            self.transport.abort()  # the caller does not read
+            self.transport.abort()  # the client does not read
             return
         if left <= 0:
             self._wait(SLOWEST_HEAD)
             if self._in_head:
-                self._end(408, f"the headers of a request must have come within {SLOWEST_HEAD:g} seconds")
+                self._end(408, f"the headers of a request must arrive within {SLOWEST_HEAD:g} seconds")
             elif self._in_body:
-                self._end(408, f"a body must have come within {SLOWEST_BODY:g} seconds")
+                self._end(408, f"a body must arrive within {SLOWEST_BODY:g} seconds")
             else:
                 self.transport.close()
         self._timer = self.loop.call_later(min(max(left, 0.01), SLOWEST_HEAD), self._look)
@@ -89,16 +89,16 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Reply with what the parser, or one of the limits below, rejected."""
+        """Reply with the reason why the parser, or one of the limits below, rejected the request."""
         self._end(*self._refusal)
 
     def _stop(self, code: int, sentence: str) -> NoReturn:
-        """Stop the parser in one of its callbacks; it ends in `send_400_response`."""
+        """Abort the parser from one of its callbacks; it then calls `send_400_response`."""
         self._refusal = (code, sentence)
         raise ValueError(sentence)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come; the parser itself would gather one header, or many of them, however long they are."""
+        """Parse received data; the parser itself would buffer headers without limit."""
         self._part = len(data)
         self._gathered += self._part
         super().data_received(data)
@@ -110,12 +110,12 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Check the head, and start the clock for the body, unless others have to be answered first."""
-        bulky = self._gathered + self._part > LARGEST_HEAD  # or what is around the head is
+        """Check the headers, and start the timeout for the body unless earlier requests are still being answered."""
+        bulky = self._gathered + self._part > LARGEST_HEAD  # counts the bytes around the headers, too
         if len(self.headers) > MOST_HEADERS or (bulky and self._head_size() > LARGEST_HEAD):
             self._stop(431, _TOO_LARGE)
         if len(self.pipeline) >= MOST_AHEAD:
-            self._stop(400, f"at most {MOST_AHEAD} requests may be sent before the one before them is answered")
+            self._stop(400, f"at most {MOST_AHEAD} requests may be pipelined")
         self._gathered, self._in_head, self._in_body = 0, False, True
         super().on_headers_complete()
         self._await_body()
@@ -131,14 +131,14 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Stop the clock, unless the answer was given without the body."""
+        """Stop the timeout, unless the response was sent before the body was complete."""
         self._in_body = False
         if not self.cycle.response_complete:
             self._deadline = math.inf
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Start the clock for the next request, unless this answer has yet to be read, or the next is here already."""
+        """Start the timeout for the next request, unless this response is still unread or the next request is here."""
         super().on_response_complete()
         if not self.cycle.response_complete:
             self._await_body()
@@ -146,12 +146,12 @@ class Connection(HttpToolsProtocol):
             self._wait(SLOWEST_HEAD)
 
     def pause_writing(self) -> None:
-        """Start the clock for an answer that has to be read."""
+        """Start the timeout for the client to read the response."""
         super().pause_writing()
         self._wait(SLOWEST_ANSWER)
 
     def resume_writing(self) -> None:
-        """Go on with what was before."""
+        """Resume the timeout that was interrupted."""
         super().resume_writing()
         self._await_body()
         if self.cycle is None or self.cycle.response_complete:

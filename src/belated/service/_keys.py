@@ -1,4 +1,4 @@
-"""Who may do what: keys with scopes, kept as hashes, compared in constant time."""
+"""API keys with scopes, stored as hashes and compared in constant time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from belated.errors import BelatedError, InvalidInputError
 _log = logging.getLogger(__name__)
 
 SCOPES = ("decide", "feedback", "read", "admin")
-"""Ask for decisions (and activate or cancel them); report rewards; look things up; change models."""
+"""Request, activate and cancel decisions; report rewards; read; change models and erase."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key that is known by its hash."""
+    """A key, known by its hash only."""
 
     name: str
     sha256: str
@@ -43,7 +43,7 @@ def _scope(name: str, value: Any) -> str:
 
 
 def new_key(name: str, scopes: Iterable[str]) -> tuple[str, str]:
-    """Return a new key, to be shown once, and the lines that a key file holds of it."""
+    """Return a new key, to be shown once, and its lines for a key file."""
     if not re.fullmatch("[A-Za-z0-9_-]+", name):
         raise refuse("name", name, "letters, digits, - and _")
     chosen = [_scope("scope", scope) for scope in scopes]
@@ -55,11 +55,11 @@ def new_key(name: str, scopes: Iterable[str]) -> tuple[str, str]:
 
 
 def add_key(path: Path, name: str, scopes: Iterable[str]) -> str:
-    """Add a new key to a file, which only its owner may read if it is made by this, and return the key."""
+    """Add a new key to a file and return the key; a new file is readable by its owner only."""
     key, lines = new_key(name, scopes)
     known = load_keys(path) if path.exists() else []
     if name in {each.name for each in known}:
-        raise refuse("name", name, f"of a key that is not in {path} yet")
+        raise refuse("name", name, f"a name that is not in {path} yet")
     before = path.read_text(encoding="utf-8") if known else ""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8") as file:
         file.write(lines if not before or before.endswith("\n") else f"\n{lines}")
@@ -67,7 +67,7 @@ def add_key(path: Path, name: str, scopes: Iterable[str]) -> str:
 
 
 def load_keys(path: str | Path) -> list[Key]:
-    """Read a file of keys: a table `[keys.NAME]` each, with `sha256` and `scopes`."""
+    """Read a key file: a table `[keys.NAME]` for each key, with `sha256` and `scopes`."""
     try:
         tables: Any = tomllib.loads(Path(path).read_text(encoding="utf-8")).get("keys", {})
     except OSError as error:
@@ -75,7 +75,7 @@ def load_keys(path: str | Path) -> list[Key]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
     if not isinstance(tables, dict) or not tables:
-        raise InvalidInputError(f"{path} must hold a table [keys.NAME] for each key")
+        raise InvalidInputError(f"{path} must have a table [keys.NAME] for each key")
     found = []
     for name, table in tables.items():
         where = f"keys.{name} of {path}"
@@ -91,10 +91,10 @@ def load_keys(path: str | Path) -> list[Key]:
 
 
 class Keyring:
-    """All keys of a service; without any, everybody on this machine may do everything.
+    """All keys of a service; without any, everyone on this machine has all scopes.
 
-    Those of a file are read again whenever it has changed, so that a key that is taken out of it ends at once. A file
-    that cannot be used is said in the log, and changes nothing.
+    The file is read again whenever it has changed, so that removing a key revokes it at once. An invalid file is
+    reported in the log and changes nothing.
     """
 
     def __init__(self, keys: Iterable[Key] = (), path: Path | None = None) -> None:
@@ -115,10 +115,10 @@ class Keyring:
         try:
             self._keys = tuple(load_keys(self._path))
         except BelatedError as error:
-            _log.error("the keys stay as they were: %s", error)
+            _log.error("the keys were not reloaded: %s", error)
 
     def scopes(self, given: str | None) -> frozenset[str] | None:
-        """Return what a key allows; None if it is unknown. Compares in constant time."""
+        """Return the scopes of a key; None if it is unknown. Compares in constant time."""
         if self._path is not None:
             self._look()
         if not self._keys:

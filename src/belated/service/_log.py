@@ -1,4 +1,4 @@
-"""What the service writes to its log: one record stays one line, and passwords stay out."""
+"""Logging of the service: one line per record, without passwords."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from belated._util.shown import escape, mask
 
 
 class Lines(logging.Formatter):
-    """A record is one line, and its traceback the indented lines after it."""
+    """Formats a record as one line, followed by its indented traceback."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -24,7 +24,7 @@ class Lines(logging.Formatter):
 
 
 def log_lines() -> None:
-    """Send what this process logs to stderr, warnings and worse, as `Lines`."""
+    """Log warnings and errors of this process to stderr, formatted by `Lines`."""
     handler = logging.StreamHandler()
     handler.setFormatter(Lines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

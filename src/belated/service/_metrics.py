@@ -1,4 +1,4 @@
-"""Figures for Prometheus."""
+"""Metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class _Histogram:
 
 
 class Metrics:
-    """Counts what happens; what can be read off the models is read when it is asked for.
+    """Counters of events; gauges are read from the models when they are scraped.
 
-    The counts are plain numbers, since they change with every request and are read once in a while. All but those of
-    commits are of the event loop's thread.
+    The counters are plain numbers, since they change with every request and are read rarely. All except those of
+    commits belong to the event loop's thread.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Metrics:
         self._requests[str(code),] += 1
 
     def noted(self, model: str, answer: Answer) -> None:
-        """Count one answer. A decision that was found again by its key was counted when it was made."""
+        """Count one answer. A decision found by its idempotency key was counted when it was made."""
         if isinstance(answer, Decided):
             if not answer.repeated:
                 self._decisions[model, answer.row.ranking[0]] += 1
@@ -91,9 +91,9 @@ class Metrics:
 
     def collect(self) -> Iterable[Metric]:
         yield _counter("belated_decisions", "Decisions made.", ["model", "action"], self._decisions)
-        yield _counter("belated_feedback", "Events, by what became of them.", ["model", "status"], self._feedback)
+        yield _counter("belated_feedback", "Events by status.", ["model", "status"], self._feedback)
         yield _counter("belated_requests", "Requests answered.", ["code"], self._requests)
-        delays, drawn = "From a decision to its reward.", "With which actions were drawn."
+        delays, drawn = "Time from a decision to its reward.", "Probabilities of the drawn actions."
         yield _histogram("belated_feedback_delay_seconds", delays, ["model"], self._delays)
         yield _histogram("belated_decision_probability", drawn, ["model"], self._drawn)
         yield _histogram("belated_commit_seconds", "Time of a commit.", [], {(): self._commits})
@@ -101,50 +101,50 @@ class Metrics:
         yield from self._of_models()
         yield from self._of_writer()
         size = GaugeMetricFamily("belated_store_bytes", "Bytes of the store.", labels=["part"])
-        with suppress(StoreError):  # the other figures are needed most when the store does not answer
+        with suppress(StoreError):  # the other metrics matter most when the store does not respond
             for part, count in self._sizes().items():
                 size.add_metric([part], count)
         yield size
 
     def _of_writer(self) -> Iterable[Metric]:
-        """Yield what is wrong, and what waits."""
+        """Yield the writer's problems and queue."""
         yield _gauge("belated_queue_depth", "Requests waiting for the writer.", self._writer.depth)
         yield _gauge("belated_ready", "1 if decisions can be made and stored.", float(not self._writer.problem))
         clock = "Seconds by which the clock of this machine is ahead of the store's."
         yield _gauge("belated_clock_offset_seconds", clock, self._offset())
-        failures = "What kept a model from being served: its clock, posterior, state or store, or another error."
+        failures = "Failures by kind: clock, posterior, state, store, or another error."
         yield _counter("belated_failures", failures, ["model", "kind"], self._writer.failures)
-        text, problems = "1 if something keeps a model from being served now.", self._writer.problems
+        text, problems = "1 if the model cannot be served now.", self._writer.problems
         now = GaugeMetricFamily("belated_problem", text, labels=["model"])
         for model in self._models():
             now.add_metric([model.name], float(model.name in problems))
         yield now
 
     def _of_models(self) -> Iterable[Metric]:
-        """Yield the gauges that are read off the models."""
-        states = GaugeMetricFamily("belated_state", "Decisions, by where they stand.", labels=["model", "state"])
+        """Yield the gauges of the models."""
+        states = GaugeMetricFamily("belated_state", "Decisions by state.", labels=["model", "state"])
         gauges = {
             name: GaugeMetricFamily(f"belated_{name}", text, labels=["model"])
             for name, text in (
-                ("in_flight", "Decisions without reward, window open."),
-                ("oldest_in_flight_seconds", "Age of the oldest of them; 0 if there is none."),
-                ("model_version", "Changes of the posterior."),
+                ("in_flight", "Decisions without a reward whose window is open."),
+                ("oldest_in_flight_seconds", "Age of the oldest decision in flight; 0 if there is none."),
+                ("model_version", "Number of changes of the posterior."),
                 ("parked", "Rewards whose decision is not known yet."),
-                ("learner_lag_rows", "Places of the log that are not learned yet: rows of other processes."),
-                ("unsaved_rows", "Places of the log since the latest snapshot: a restart reads them again."),
-                ("cholesky_retries", "How often rounding left a matrix without a factor."),
-                ("residual", "How far draws of sparse features are from exact ones, in units of the noise."),
-                ("log_ahead_seconds", "By which the log is ahead of the clock; some are normal, minutes are not."),
-                ("states_rebuilt", "How often a state was computed again, since an error had come after a commit."),
+                ("learner_lag_rows", "Rows of other processes that are not learned yet."),
+                ("unsaved_rows", "Rows since the latest snapshot, which a restart replays."),
+                ("cholesky_retries", "How often floats could not hold a Cholesky factor."),
+                ("residual", "Distance of draws on sparse features from exact ones, in units of the noise."),
+                ("log_ahead_seconds", "How far the log is ahead of the clock; seconds are normal, minutes are not."),
+                ("states_rebuilt", "How often a state was rebuilt after an error."),
                 ("sessions_open", "Sessions that have not ended."),
-                ("sessions_unseen", "Sessions that have ended, and that the latest set of plans has not seen."),
-                ("plan_age_seconds", "Age of the latest set of plans, while there is something that it has not seen."),
+                ("sessions_unseen", "Sessions that have ended since the latest set of plans."),
+                ("plan_age_seconds", "Age of the latest set of plans; 0 if it is up to date."),
             )
         }
         for model in self._models():
             try:
                 summary, oldest, lag = model.summary(), model.oldest(), model.lag
-            except StoreError:  # what is wrong is among the failures
+            except StoreError:  # counted as a failure
                 continue
             for state, count in summary["states"].items():
                 states.add_metric([model.name, state], count)

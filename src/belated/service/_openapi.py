@@ -1,4 +1,4 @@
-"""The OpenAPI description, made from the bodies; clients can be generated from it."""
+"""The OpenAPI description, generated from the bodies."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _KINDS = (
     ErrorAnswer,
 )
 _REFUSALS = {
-    "400": "the request is not HTTP as it should be",
-    "401": "a key is needed",
-    "403": "the key does not allow it, or a page of another site asks",
+    "400": "the request is not valid HTTP",
+    "401": "a valid key is required",
+    "403": "the key lacks the scope, or the request is cross-site",
     "404": "there is no such model, decision or session",
     "408": "the request took too long",
-    "409": "contradicts what is known",
-    "410": "the decision was made, but is no longer kept",
+    "409": "the request contradicts the log",
+    "410": "the decision existed, but is no longer stored",
     "413": "the body is too large",
     "415": "the body is not JSON",
-    "421": "the service is asked by a name that it does not know",
-    "422": "the body is not what it should be",
+    "421": "the host name is not one of the service's",
+    "422": "the body is invalid",
     "431": "the headers are too large",
-    "503": "nothing was stored: send the same again",
+    "503": "nothing was stored: retry the same request",
 }
 _ABOUT_EVENTS = ("404", "409", "410", "422")
 """HTTP errors that can be the outcome of an event."""
@@ -85,93 +85,95 @@ SETTINGS: dict[str, Schema] = {
             _silence("mature", "a decision counts when it is `seconds` old", required=("seconds",), default=_REWARD),
             _silence(
                 "by_age",
-                "what came between two ages counts when the second is over; the last is that of `seconds`",
+                "the reward of each age counts when the age is over; the last ends after `seconds`",
                 required=("seconds",),
                 default=_REWARD,
                 ages={"type": "integer", "minimum": 1, "maximum": MOST_AGES},
             ),
-            _silence("default_after", "without a reward it counts as `reward`", required=("seconds",), reward=_REWARD),
+            _silence(
+                "default_after", "without a reward it counts with `reward`", required=("seconds",), reward=_REWARD
+            ),
         ],
-        "description": "What it means that no reward has come. There is no safe guess, so it must be given.",
+        "description": "What a missing reward means. There is no safe default, so it must be given.",
     },
     "actions": {
         "anyOf": [
             {"type": "array", "items": _NAME, "uniqueItems": True, "maxItems": MOST_ACTIONS},
             {"type": "object", "additionalProperties": _ANYTHING, "maxProperties": MOST_ACTIONS},
         ],
-        "description": "Names, or a table of names with the features of each; empty: every request brings its own.",
+        "description": "Names, or a table of names with the features of each; if empty, every request lists its own.",
     },
     "retired": _names("Actions that are no longer offered."),
     "features": _names("Names of the context's numbers."),
     "categories": _names("Names of the context's categories: strings, or null."),
     "tags": _names("Names of the context's lists of strings."),
-    "action_features": _names("Names of an action's numbers; with them the weights are shared by all actions."),
+    "action_features": _names("Names of an action's numbers; if given, all actions share weights."),
     "action_categories": _names("Names of an action's categories."),
     "action_tags": _names("Names of an action's lists of strings."),
     "weights": {
         "type": "string",
         "enum": [PER_ACTION, SHARED],
-        "description": "Whether each action has weights of its own; shared exactly if actions have features.",
+        "description": "Whether each action has its own weights; shared if and only if actions have features.",
     },
-    "hashed": _number(0, MOST_PLACES, "Places for categories and tags; needed if there are any.", "integer"),
+    "hashed": _number(0, MOST_PLACES, "Hash buckets for categories and tags; required if there are any.", "integer"),
     "aggregate": {
         "type": "string",
         "enum": list(AGGREGATES),
-        "description": "How several rewards of one decision become one.",
+        "description": "How several rewards of one decision are combined.",
     },
     "signals": {
-        **_names("What may announce a reward, with silence by age only."),
+        **_names("Names of signals that may precede a reward; only with silence by age."),
         "maxItems": MOST_SIGNALS,
     },
     "forgetting": _object(
         {"seconds": _HALF_LIFE, "decisions": _HALF_LIFE},
-        "Half-life of what was learned: in seconds, or in decisions made since. Without it nothing is forgotten.",
+        "Half-life of what was learned, in seconds or in decisions. Without it nothing is forgotten.",
     ),
-    "floor": _number(0, 1, "Share of decisions taken at random."),
-    "draws": _number(1, MOST_DRAWS, "Posterior draws for each decision; 1: no probabilities are known.", "integer"),
-    "scale": _number(0, LARGEST, "Multiplies the standard deviations of draws: more or less exploration."),
+    "floor": _number(0, 1, "Fraction of decisions drawn uniformly at random."),
+    "draws": _number(1, MOST_DRAWS, "Posterior draws per decision; with 1, probabilities are unknown.", "integer"),
+    "scale": _number(0, LARGEST, "Factor on the standard deviations of draws: more or less exploration."),
     "noise": {
         "anyOf": [{"const": "auto"}, {"type": "number", "minimum": 1 / LARGEST, "maximum": LARGEST}],
-        "description": "Standard deviation of the rewards; auto: estimated from the residuals.",
+        "description": "Standard deviation of the rewards; with auto, estimated from the residuals.",
     },
     "ridge": _number(1 / LARGEST, LARGEST, "Prior precision of the weights."),
     "likelihood": {
         "type": "string",
         "enum": list(LIKELIHOODS),
-        "description": "Distribution of rewards; revenue: mostly nothing, and else skewed.",
+        "description": "Distribution of the rewards; revenue is mostly zero and otherwise skewed.",
     },
-    "seed": _number(0, 2**63 - 1, "Of all that is drawn.", "integer"),
-    "horizon": _number(1, MOST_STEPS, "Steps of a session, at most: with it the model is one of sessions.", "integer"),
+    "seed": _number(0, 2**63 - 1, "Seed of all random draws.", "integer"),
+    "horizon": _number(1, MOST_STEPS, "Maximum steps of a session; makes the model one of sessions.", "integer"),
     "idle": {
         "type": "number",
         "exclusiveMinimum": 0,
         "maximum": LONGEST_IDLE,
-        "description": "Seconds without a step after which a session has ended.",
+        "description": "Seconds without a step after which a session ends.",
     },
     "leaving": {
         "type": "string",
         "enum": [CUT, TERMINAL],
-        "description": "What it means that a session ended by standing idle: it was cut, or it is worth nothing more.",
+        "description": "How an idle session ends: it was cut, or its last state is terminal (of value zero).",
     },
     "agent": {
         "anyOf": [_NAME, _ANYTHING],
-        "description": "What plans sessions: the name of an agent that plays in simulators, or a table with agent, its "
-        "name, and its settings.",
+        "description": "The planner of sessions: the name of an agent for simulators, or a table with its name "
+        "as agent and its settings.",
     },
     "reward_range": {
         "type": "array",
         "items": _REWARD,
         "minItems": 2,
         "maxItems": 2,
-        "description": "The lowest and the highest reward of one step of a session.",
+        "description": "Minimum and maximum reward of one step of a session.",
     },
     "basis": {
         "anyOf": [_ANYTHING],
         "description": "A feature map for the numbers of a session's contexts, as in experiment files.",
     },
-    "encoding": _number(1, VERSION, "Version of the way in which features are computed.", "integer"),
+    "encoding": _number(1, VERSION, "Version of the feature encoding.", "integer"),
 }
-"""Every key of a model's table, with its limits: the reference page is made from it, too."""
+"""Every key of a model's table, with its limits; the reference page is generated from it, too."""
 
 
 @cache
@@ -205,21 +207,22 @@ def specification() -> Schema:
         ),
         ("/v1/models/{model}", "get"): _operation("showModel", "Show settings, weights and figures", _ANYTHING, model),
         ("/v1/models/{model}", "put"): _operation(
-            "putModel", "Make or change a model", _ref(bodies.ConfiguredAnswer), model, body=_ref_to("ModelSettings")
+            "putModel", "Create or change a model", _ref(bodies.ConfiguredAnswer), model, body=_ref_to("ModelSettings")
         ),
         ("/v1/models/{model}/decisions", "delete"): _operation(
             "eraseDecisions",
             "Erase decisions, or drop old ones",
             _ref(bodies.ErasedAnswer),
             model,
-            _query("id", _names("Of decisions to erase.")),
-            _query("key", _names("Of requests to erase.")),
-            _query("session", _names("Of sessions to erase, with all their steps.")),
+            _query("id", _names("Ids of decisions to erase.")),
+            _query("key", _names("Idempotency keys of decisions to erase.")),
+            _query("session", _names("Sessions to erase, with all their steps.")),
             _query(
-                "keep_learned", {"type": "boolean", "description": "Whether what they taught stays; needed to erase."}
+                "keep_learned", {"type": "boolean", "description": "Whether what was learned stays; required to erase."}
             ),
             _query(
-                "before", {"type": "number", "description": "Drop all made before this time; what they taught stays."}
+                "before",
+                {"type": "number", "description": "Drop decisions made before this time; what was learned stays."},
             ),
         ),
         ("/v1/models", "get"): _operation("listModels", "List the models", _ref(bodies.ModelsAnswer)),
@@ -250,8 +253,8 @@ def specification() -> Schema:
 def _plain(schema: Any) -> Any:
     """Return a schema that client generators understand.
 
-    An object without properties may hold anything, which has to be said. A field that has a default may be left out;
-    some generators ask for it nevertheless, so the default is told in words.
+    An object without properties may contain anything, which must be stated explicitly. A field with a default is
+    optional; some generators require it nevertheless, so the default becomes part of the description.
     """
     if isinstance(schema, list):
         return [_plain(each) for each in schema]
@@ -317,7 +320,7 @@ def _write(name: str, summary: str, given: type, answer: type = EventAnswer) -> 
 
 
 def _write_batch(name: str, summary: str, given: type, answer: Schema | None = None) -> Schema:
-    """Describe an address that takes a list, and answers with a list as long as it."""
+    """Describe a route that takes a list and answers with a list of the same length."""
     sent = {"type": "array", "items": _ref(given), "minItems": 1, "maxItems": MOST_ITEMS}
     got = {"type": "array", "items": answer or _ref(EventAnswer)}
     return _operation(f"{name}Batch", summary, got, _parameter("model"), body=sent)

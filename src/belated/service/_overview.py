@@ -1,4 +1,4 @@
-"""The figures of a model's page: what it decided, what is in flight, how late rewards are, what it learned."""
+"""The data of the dashboard: decisions, what is in flight, delays of rewards, learned weights, alarms."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from belated.decisions._operations import STEP, duration
 from belated.service._service import Service
 
 ROWS, PARTS, LATEST = 5_000, 50, 1_000
-"""Rows of the log that are looked at: all of a short log; of a long one so many parts, spread evenly, and its end."""
+"""Size of the sample: all rows of a log up to ROWS; of a longer one, PARTS evenly spaced pieces and the LATEST rows."""
 BINS, POINTS = 20, 30
 OLD = 600.0
-"""Seconds after which plans that have not seen everything are a problem."""
+"""Seconds after which outdated plans raise an alarm."""
 
 
 def overview(service: Service, model: Model) -> dict[str, Any]:
-    """Return the figures of one model, from its state and a sample of its log."""
+    """Return the dashboard's data for one model, from its state and a sample of its log."""
     now, summary = service.now(), model.summary()
     if model.settings.sessions is None:
         entries, latest = look(model)
@@ -31,7 +31,7 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
         known = visits.returns
         summary["sessions"] |= {"plan_age": max(0.0, now - summary["sessions"]["planned"]), "flow": visits.flow}
     encoding = model.settings.encoding
-    shown = encoding.dimension - (encoding.hashed if model.state.sparse else 0)  # names are of interest, not places
+    shown = encoding.dimension - (encoding.hashed if model.state.sparse else 0)  # named features only, no hash buckets
     return {
         **summary,
         "now": now,
@@ -51,20 +51,20 @@ def overview(service: Service, model: Model) -> dict[str, Any]:
 
 
 def signals(model: Model) -> list[str]:
-    """Describe the weight of each signal of a model in words."""
+    """Describe how informative each signal of a model is."""
     found = []
     for name, part in model.worth().items():
         if part < 0.005:
-            found.append(f"{name} says nothing about the reward so far. It costs next to nothing, and may be left out.")
+            found.append(f"{name} says nothing about the reward so far. It costs almost nothing, but may be removed.")
         else:
             found.append(
-                f"{name} tells {100 * part:.0f} % of what decides the reward beyond the context, before it comes."
+                f"{name} explains, in advance, {100 * part:.0f} % of the variance of the reward given the context."
             )
     return found
 
 
 def look(model: Model) -> tuple[list[Entry], list[Entry]]:
-    """Return a sample of all decisions as they stand now, and the latest ones: rewards may come months later."""
+    """Return a sample of all decisions, with everything known by now, and the latest decisions."""
     last = model.store.last(model.name)
     if last <= ROWS:
         entries = list(model.log())
@@ -72,19 +72,19 @@ def look(model: Model) -> tuple[list[Entry], list[Entry]]:
     ends = [last * part // PARTS for part in range(1, PARTS + 1)]
     spread = [entry for end in ends for entry in model.log(after=end - ROWS // PARTS, last=end)]
     back = LATEST
-    while len(latest := list(model.log(after=last - back))) < LATEST // 10 and back < ROWS:  # all of it may be rewards
+    while len(latest := list(model.log(after=last - back))) < LATEST // 10 and back < ROWS:  # there may be only rewards
         back *= 2
     return spread, latest
 
 
 def _actions(model: Model, latest: Sequence[Entry]) -> dict[str, int]:
-    """Return how often each action was chosen lately, in the order of the settings."""
+    """Return how often each action was chosen recently, in the order of the settings."""
     found = Counter(entry.action for entry in latest)
     return {name: found[name] for name in dict.fromkeys((*model.settings.names, *found))}
 
 
 def _in_flight(model: Model, entries: Sequence[Entry], now: float) -> dict[str, Any]:
-    """Return how many are in flight, and their ages; counted in the sample, and scaled to all."""
+    """Return the number of decisions in flight and their ages, extrapolated from the sample."""
     ages = [now - entry.made for entry in entries if entry.status is DecisionState.IN_FLIGHT]
     count, found = model.in_flight, _histogram(ages)
     found["counts"] = [each * count / len(ages) for each in found["counts"]]
@@ -93,7 +93,7 @@ def _in_flight(model: Model, entries: Sequence[Entry], now: float) -> dict[str, 
 
 
 def _delays(entries: Sequence[Entry]) -> dict[str, Any]:
-    """Return the delays of rewards, each to its first report, not to its corrections."""
+    """Return the delays of rewards, up to the first report rather than to corrections."""
     late = _late(entries)
     return {
         "count": len(late),
@@ -107,14 +107,14 @@ def _late(entries: Sequence[Entry]) -> list[float]:
 
 
 def _news(entry: Entry) -> Iterable[float]:
-    """Return when each event that counts was first received."""
+    """Return when each reward that counts was first received."""
     came = [event for event in entry.history if event.kind == "reward"]
     counted = {event.event for event in came if event.counted}
     return {event.event: event.received for event in reversed(came) if event.event in counted}.values()
 
 
 def _histogram(values: Sequence[float]) -> dict[str, list[float]]:
-    """Return a histogram with logarithmic bins: delays of minutes and of days in one picture."""
+    """Return a histogram with logarithmic bins, for delays between minutes and days."""
     if not values:
         return {"edges": [], "counts": []}
     largest = max(1.0, *values)
@@ -124,7 +124,7 @@ def _histogram(values: Sequence[float]) -> dict[str, list[float]]:
 
 
 def _rewards(known: Sequence[tuple[float, float]]) -> list[dict[str, float]]:
-    """Return the mean of rewards or returns over time, with a band of two standard errors."""
+    """Return the mean reward or return over time, with a band of two standard errors."""
     points = []
     for part in np.array_split(np.array(known, dtype=float), min(POINTS, max(1, len(known) // 5))) if known else []:
         if len(part):
@@ -141,7 +141,7 @@ def alarms(service: Service, model: Model, entries: Sequence[Entry], latest: Seq
     found = []
     problem = service.writer.problems.get(model.name)
     if problem:
-        found.append(f"Nothing can be decided: {problem}")
+        found.append(f"No decisions can be made: {problem}")
     if abs(service.offset()) > STEP:
         found.append(f"The clock of this machine differs from the store's by {duration(abs(service.offset()))}.")
     if service.writer.depth > 1_000:
@@ -151,7 +151,7 @@ def alarms(service: Service, model: Model, entries: Sequence[Entry], latest: Seq
     found += _stopped(model, entries, latest, now)
     least = [entry.probability <= _floor(model, entry) for entry in latest if entry.probability is not None]
     if len(least) >= 100 and np.mean(least) > 0.1:
-        found.append("More than a tenth of the decisions have the least probability there is: the floor decides.")
+        found.append("More than a tenth of the decisions have the minimum probability: they were drawn by the floor.")
     found += _old_plans(service, model, now)
     unknown = model.counts[Status.UNKNOWN]
     if unknown > 10 and unknown > model.counts[Status.ACCEPTED]:
@@ -160,7 +160,7 @@ def alarms(service: Service, model: Model, entries: Sequence[Entry], latest: Seq
 
 
 def _old_plans(service: Service, model: Model, now: float) -> list[str]:
-    """Return an alarm if a model of sessions should have been planned again long ago."""
+    """Return an alarm if the plans of a model of sessions are outdated."""
     problem = service.planning.problem(model.name)
     if problem:
         return [problem]
@@ -170,23 +170,23 @@ def _old_plans(service: Service, model: Model, now: float) -> list[str]:
     late = now - found["planned"]
     if late <= max(OLD, 10 * service.planning.took.get(model.name, 0.0)):
         return []
-    return [f"The plans of sessions are {duration(late)} old, and {found['unseen']} sessions have ended since."]
+    return [f"The plans for sessions are {duration(late)} old, and {found['unseen']} sessions have ended since."]
 
 
 def _stopped(model: Model, entries: Sequence[Entry], latest: Sequence[Entry], now: float) -> list[str]:
-    """Return an alarm if no reward has come for much longer than usual, although some are missing."""
+    """Return an alarm if no reward has arrived for much longer than usual, although some are missing."""
     late = _late(entries)
     came = [event.received for entry in (*entries, *latest) for event in entry.history if event.kind == "reward"]
     last = max([*came, model.rewarded], default=0.0)
     if len(late) >= 20:
         usual = 10 * max(60.0, float(np.quantile(late, 0.9)))
         if now - last > usual and model.in_flight:
-            return [f"Rewards have stopped: the last one came {(now - last) / 3600:.1f} hours ago."]
+            return [f"Rewards have stopped: the last one arrived {(now - last) / 3600:.1f} hours ago."]
     elif not last and model.summary()["decisions"] >= 100:
-        return ["No reward has come for any decision yet."]
+        return ["No reward has arrived yet."]
     return []
 
 
 def _floor(model: Model, entry: Entry) -> float:
-    """Return the minimum probability that an action of this decision could have."""
+    """Return the minimum possible probability of an action of this decision."""
     return model.settings.floor / max(1, len(entry.probabilities or ())) * (1 + 1e-9)

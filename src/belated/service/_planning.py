@@ -1,9 +1,9 @@
-"""The thread that plans sessions: sets of plans are drawn in the background, and decisions never wait for one.
+"""The thread that plans sessions: sets of plans are drawn in the background, and decisions never wait for them.
 
-A model is planned again once something of its sessions is known that its latest set has not seen. Then it rests for
-as long as that took, so that planning takes no more than half of one core, however much there is to learn: with few
-sessions sets are drawn many times a second, with many they are a little older. Rows of the log are learned in Python,
-which keeps the interpreter from those who answer requests, so there it rests after every millisecond.
+A model is planned again once its log has something that its latest set has not seen. The thread then rests for as long
+as that took, so that planning takes at most half of one core, however much there is to learn: with few sessions, sets
+are drawn many times a second; with many, they are a little older. Rows of the log are learned in Python, which holds
+the GIL and blocks the threads that answer requests, so the thread rests after every millisecond of that.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from collections.abc import Callable, Sequence
 from belated.decisions import Model
 from belated.errors import BelatedError
 
-#: How many times as long as a set took to draw its model rests; for how many seconds at least, and after a failure.
+#: Rest after drawing a set, as a multiple of the time it took; its minimum in seconds; and seconds after a failure.
 REST, LEAST, FAILED = 1.0, 0.2, 5.0
-#: Seconds on the processor after which somebody who learns rows rests for as long.
+#: Seconds of CPU time after which a thread that learns rows rests for as long.
 SPELL = 0.001
-#: Seconds between two looks, also if no model has sessions.
+#: Seconds between two checks for something to plan.
 PAUSE, NOBODY = 0.05, 0.5
-#: Seconds that what is under way has when the service stops, and after which it is a problem.
+#: Seconds that a set in progress gets when the service stops, and after which a slow set is reported as a problem.
 CLOSING, LONG = 10.0, 60.0
 
 _log = logging.getLogger(__name__)
 
 
 class Rests:
-    """Called again and again by a thread, lets it work for half of the time at most, a spell at a time."""
+    """Called repeatedly by a thread, limits it to half of the time, in short spells."""
 
     def __init__(self) -> None:
         self._worked = time.thread_time()
@@ -46,7 +46,7 @@ class Rests:
 
 
 class Planning(threading.Thread):
-    """Draws sets of plans for all models of sessions, one after the other."""
+    """Draws sets of plans for all models of sessions in turn."""
 
     def __init__(self, models: Callable[[], Sequence[Model]], failed: Callable[[str], None]) -> None:
         super().__init__(name="belated-planning", daemon=True)
@@ -54,9 +54,9 @@ class Planning(threading.Thread):
         self._stopping = threading.Event()
         self._next: dict[str, float] = {}
         self.troubles: dict[str, str] = {}
-        """Why the latest set of a model could not be drawn."""
+        """For each model, why its latest set could not be drawn."""
         self.took: dict[str, float] = {}
-        """Seconds that the latest set of a model took."""
+        """For each model, the seconds that its latest set took."""
         self._began: tuple[str, float] | None = None
         self.start()
 
@@ -78,27 +78,27 @@ class Planning(threading.Thread):
                         model.plan(rests)
                         self.took[name] = time.monotonic() - began
             self.troubles.pop(name, None)
-        except Exception as error:  # sessions go on with the set that there is
+        except Exception as error:  # sessions continue with the current set
             self.troubles[name] = str(error) if isinstance(error, BelatedError) else f"{type(error).__name__}: {error}"
             self._failed(name)
             least = FAILED
-            _log.exception("no plans could be drawn for %s", name)
+            _log.exception("drawing plans for %s failed", name)
         finally:
             self._began = None
             ended = time.monotonic()
             worked = ended - began - rests.taken
-            self._next[name] = ended + max(least, REST * worked - rests.taken)  # those that it has taken count
+            self._next[name] = ended + max(least, REST * worked - rests.taken)  # minus the rests already taken
 
     def problem(self, model: str) -> str:
-        """Return what keeps a model from being planned, as a sentence; empty if nothing does."""
+        """Return why a model is not being planned, as a sentence; empty if it is."""
         if model in self.troubles:
-            return f"Sessions go on with old plans: {self.troubles[model]}"
+            return f"Sessions continue with old plans: {self.troubles[model]}"
         began = self._began
         age = time.monotonic() - began[1] if began is not None and began[0] == model else 0.0
-        return f"Sessions go on with old plans: a set has been under way for {age:.0f} seconds." if age > LONG else ""
+        return f"Sessions continue with old plans: a set has taken {age:.0f} seconds so far." if age > LONG else ""
 
     def close(self) -> bool:
-        """Stop; tell whether nothing is under way any more."""
+        """Stop; return whether the thread has ended."""
         self._stopping.set()
         self.join(CLOSING)
         return not self.is_alive()

@@ -1,4 +1,4 @@
-"""Start the service: open the store, make the models, listen."""
+"""Start the service: open the store, create the models, listen."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from belated.service._log import log_lines
 from belated.service._service import Service
 
 DRAIN = 30
-"""Seconds that requests get to end when the service is told to stop."""
+"""Seconds that open requests get to finish when the service stops."""
 BACKLOG = 512
-"""Connections that may wait to be taken."""
+"""Backlog of connections waiting to be accepted."""
 SWITCH = 0.0005
-"""Seconds after which a thread that computes, such as the one that plans sessions, lets one that answers go on."""
+"""Interpreter switch interval in seconds, so that a computing thread does not hold up those that answer."""
 
 
 def is_loopback(host: str) -> bool:
@@ -46,12 +46,12 @@ def is_loopback(host: str) -> bool:
 
 
 def make_service(store: str, config: Path | None, keys: Path | None, host: str) -> Service:
-    """Check all arguments, then open the store; nothing is left open after an error."""
+    """Check all arguments, then open the store; after an error nothing stays open."""
     ring = Keyring(path=keys)
     if not ring and not is_loopback(host):
         raise InvalidInputError(
-            f"host must be a loopback address as long as there are no keys, got {host!r}: make one with "
-            "`belated decisions new-key` and give the file as --keys"
+            f"host must be a loopback address without keys, got {host!r}: create a key with "
+            "`belated decisions new-key` and pass its file as --keys"
         )
     settings: Mapping[str, ModelSettings] = {} if config is None else load_models(config)
     opened = open_store(store)
@@ -63,9 +63,9 @@ def make_service(store: str, config: Path | None, keys: Path | None, host: str) 
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the address before anything is opened; callers wait until the service is there.
+    """Bind the address before anything is opened; clients wait in the backlog until the service is up.
 
-    Two sockets may be bound to one address as long as neither listens, so it is ours only once this one does.
+    Two sockets can bind the same address as long as neither listens, so it is taken only once this one listens.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     taken = socket.socket(family, socket.SOCK_STREAM)
@@ -76,7 +76,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         taken.close()
         why = getattr(error, "strerror", None) or error
-        raise InvalidInputError(f"host and port must be an address that is free, got {host}:{port}: {why}") from None
+        raise InvalidInputError(f"host and port must be a free address, got {host}:{port}: {why}") from None
     return taken
 
 
@@ -90,7 +90,7 @@ def serve(
     hosts: Sequence[str] = (),
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Serve until stopped; then answer what is waiting, and close the store."""
+    """Serve until stopped; then answer waiting requests and close the store."""
     log_lines()
     with listen(host, port) as address:
         service = make_service(store, config, keys, host)
@@ -100,24 +100,24 @@ def serve(
                 make_app(service, hosts=names),
                 http=Connection,
                 log_config=None,
-                log_level="error",  # no line for each request that is not HTTP: anybody could fill the disk with them
+                log_level="error",  # no line per malformed request: anyone could fill the disk with them
                 access_log=False,
                 backlog=BACKLOG,
                 timeout_graceful_shutdown=DRAIN,
                 server_header=False,
-                proxy_headers=False,  # nobody asks for the caller's address
+                proxy_headers=False,  # the client's address is not used
                 ws="none",
             )
         )
         for name in ("SIGTERM", "SIGHUP"):
-            # uvicorn stops in order at SIGTERM and raises it again at the end: by then all is done, and that is a
-            # success. A terminal that is closed says SIGHUP.
+            # uvicorn shuts down gracefully on SIGTERM and raises the signal again at the end: by then all is done, and
+            # the exit is a success. A closed terminal sends SIGHUP.
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), server.handle_exit)
         named = f"[{host}]" if ":" in host else host
         what = escape(", ".join(service.models)) or "no model yet"
         tell(f"serving {what} from {mask(store)} at http://{named}:{port}")
         gc.collect()
-        gc.freeze()  # what is there now stays: no pause to look through all of it again and again
+        gc.freeze()  # long-lived objects: keep the garbage collector from traversing them repeatedly
         sys.setswitchinterval(SWITCH)
         server.run(sockets=[address])

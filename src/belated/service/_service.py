@@ -1,4 +1,4 @@
-"""What runs behind the HTTP routes: the models of one store, their writer, and the metrics."""
+"""The state behind the HTTP routes: the models of one store, their writer, and the metrics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Shown = TypeVar("_Shown")
 
 
 class Service:
-    """All models of a store, with their writer and metrics; `close` answers what is waiting and closes the store."""
+    """All models of a store, with their writer and metrics."""
 
     def __init__(
         self,
@@ -50,15 +50,15 @@ class Service:
         self.metrics = Metrics(self.all, self.writer, store.sizes, self.now, self.offset)
 
     def now(self) -> float:
-        """Return the time for figures: it may be asked for at any time, even if the clock cannot be right."""
+        """Return the time for monitoring; never raises, even if the clock is implausible."""
         return self.clock.carried() if isinstance(self.clock, CheckedClock) else self.clock()
 
     def offset(self) -> float:
-        """Return by how many seconds the clock of this machine is ahead of the one that the store goes by."""
+        """Return how many seconds this machine's clock is ahead of the store's."""
         return self.clock.offset() if isinstance(self.clock, CheckedClock) else 0.0
 
     def show(self, what: object, make: Callable[[], _Shown]) -> _Shown:
-        """Return `make()`; callers that ask for the same meanwhile share one call."""
+        """Return `make()`; concurrent callers that ask for the same thing share one call."""
         asked = time.monotonic()
         with self._showing[what]:
             known = self._shown.get(what)
@@ -70,7 +70,7 @@ class Service:
             return made
 
     def _made(self, name: str, settings: ModelSettings | None) -> Model:
-        """Return a model that need not compile anything once it is asked."""
+        """Return a model with everything compiled, so that its first request is not slow."""
         model = Model(name, settings, self.store, clock=self.clock)
         model.rehearse()
         return model
@@ -83,8 +83,8 @@ class Service:
 
     def model(self, name: str) -> Model:
         if name not in self.models:
-            listed = ", ".join(self.models) or "there is none yet"
-            raise UnknownNameError(f"model must be one of those of this service ({listed}), got {name!r}")
+            listed = ", ".join(self.models) or "none yet"
+            raise UnknownNameError(f"model must be one of the service's models ({listed}), got {name!r}")
         return self.models[name]
 
     def configure(self, name: str, settings: ModelSettings) -> int:
@@ -107,20 +107,20 @@ class Service:
         return answers
 
     def close(self) -> None:
-        """Answer what is waiting, store a snapshot of each model, and close the store; a store that hangs is left."""
+        """Answer waiting requests, store a snapshot of each model, and close the store unless it hangs."""
         planned = self.planning.close()
         if self.writer.close() and planned:
             self._keep_learned()
             self.store.close()
         else:
-            self.log.warning("the store does not answer: it is left as it is, and so is what it was asked to store")
+            self.log.warning("the store does not respond: it is left open, and the fate of pending writes is unknown")
 
     def _keep_learned(self) -> None:
         for model in self.all():
             try:
                 model.keep_learned()
-            except Exception:  # the log has all of it: the next plan only takes longer
-                self.log.warning("what %s has learned could not be kept", model.name, exc_info=True)
+            except Exception:  # everything is in the log: only the next plan takes longer
+                self.log.warning("the planner's memory of %s could not be stored", model.name, exc_info=True)
 
 
 def _settle(waiting: _Waiting, answer: Answers) -> None:

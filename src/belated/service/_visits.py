@@ -1,8 +1,7 @@
-"""The figures of sessions: what they earned over time, and how they go from step to step.
+"""The dashboard's data about sessions: their returns over time, and how they move from step to step.
 
-It is made from a sample of whole sessions, some spread over all of the log and the latest ones. Looking costs little
-beside deciding: nothing is looked up again while the log has not grown, nor before a rest of many times the time that
-the last look took.
+They are computed from a sample of whole sessions: some spread over the log, and the latest ones. To keep this cheap,
+nothing is sampled again while the log has not grown, nor before many times the duration of the last sample has passed.
 """
 
 from __future__ import annotations
@@ -16,29 +15,29 @@ from belated.decisions import Entry, ForgottenError, Model, SessionEntry
 from belated.decisions._rows import DecisionRow
 from belated.errors import UnknownNameError
 
-#: Rows that are read to find where sessions begin, in so many parts; sessions looked at of those, and of the latest.
+#: Rows read to find where sessions begin, and in how many pieces; sampled sessions, and latest sessions.
 ROWS, PARTS, SPREAD, LATEST = 3_000, 30, 300, 150
-#: Steps and values of a category in the picture; the rest of the values are one.
+#: Maximum number of steps in the diagram, and of values of a category; the other values are merged.
 STEPS, PLACES, OTHER = 12, 7, "others"
-#: How many times as long as a look took there is none.
+#: Pause between samples, as a multiple of the duration of the last one.
 REST = 50.0
 
 
 class Visits(NamedTuple):
-    """What was found in a sample of sessions."""
+    """A sample of sessions."""
 
     entries: list[Entry]
-    """Steps of sessions from all of the log."""
+    """Steps of sessions spread over the log."""
     latest: list[Entry]
     """Steps of the latest sessions."""
     returns: list[tuple[float, float]]
-    """When a session began, and what it earned; of those that have ended and whose rewards are known."""
+    """Start time and return of each session that has ended with known rewards."""
     flow: dict[str, Any]
-    """How the latest ones went from step to step."""
+    """How the latest sessions moved from step to step."""
 
 
 class Looks:
-    """The latest look at each model."""
+    """The latest sample of each model's sessions."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, float, Visits]] = {}
@@ -54,7 +53,7 @@ class Looks:
 
 
 def visits_of(model: Model, last: int) -> Visits:
-    """Look at sessions that began before a place of the log."""
+    """Sample the sessions that began before position `last` of the log."""
     ends = [last * part // PARTS for part in range(1, PARTS + 1)]
     parts = [(0, last)] if last <= ROWS else [(end - ROWS // PARTS, end) for end in ends]
     spread = [name for after, upto in parts for name in _beginnings(model, after, upto)]
@@ -71,7 +70,7 @@ def visits_of(model: Model, last: int) -> Visits:
 
 
 def _beginnings(model: Model, after: int, upto: int) -> Iterator[str]:
-    """Yield the names of sessions whose first steps have places in (after, upto]."""
+    """Yield the names of sessions whose first steps have positions in (after, upto]."""
     for row in model.store.log(model.name, after, upto):
         if isinstance(row, DecisionRow) and row.step == 0 and row.session is not None:
             yield row.session
@@ -80,7 +79,7 @@ def _beginnings(model: Model, after: int, upto: int) -> Iterator[str]:
 def _look_up(model: Model, name: str) -> SessionEntry | None:
     try:
         return model.lookup_session(name)
-    except (ForgottenError, UnknownNameError):  # it was erased meanwhile
+    except (ForgottenError, UnknownNameError):  # erased in the meantime
         return None
 
 
@@ -91,7 +90,7 @@ def _earned(session: SessionEntry) -> tuple[float, float] | None:
 
 
 def flow(sessions: Sequence[SessionEntry], categories: Sequence[str]) -> dict[str, Any]:
-    """Return how sessions go from step to step: where they are, by the first category, and what is done there."""
+    """Return how sessions move from step to step: counts by value of the first category and by action."""
     by = categories[0] if categories else None
     paths = [[(place(step.context, by), step.action) for step in session.steps[:STEPS]] for session in sessions]
     often = Counter(where for path in paths for where, _ in path)
@@ -110,5 +109,5 @@ def flow(sessions: Sequence[SessionEntry], categories: Sequence[str]) -> dict[st
 
 
 def place(context: Mapping[str, Any], by: str | None) -> str:
-    """Return where a step is taken: the value of a category, or the same for all."""
+    """Return where a step is taken: the value of a category, or a constant without categories."""
     return "all" if by is None else str(context.get(by, "–"))

@@ -1,8 +1,8 @@
-"""The threads that write, one for each model: all requests that are waiting go into one commit, and are then answered.
+"""The writer threads, one for each model: all waiting requests are stored in one commit and then answered.
 
-While a commit waits for the disk, further requests gather, and go together into the next one: the more there is to do,
-the larger the commits, with no setting to tune. The queue is bounded; what does not fit is refused at once. Models wait
-for one another only while the store takes the rows of another, never while another computes.
+While a commit waits for the disk, further requests queue up for the next one: the higher the load, the larger the
+commits, with nothing to tune. The queue is bounded; requests beyond its limit are rejected at once (backpressure).
+Models wait for each other only while the store appends another model's rows, never while another model computes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from belated.decisions._operations import Answer, Operation
 from belated.errors import BelatedError
 
 LIMIT, MOST = 10_000, 2_000
-"""Requests that may wait for a model, and operations that go into one commit."""
+"""Maximum number of requests waiting for a model, and of operations in one commit."""
 PAUSE = 0.25
-"""Seconds between two looks at windows that end while there is no traffic."""
+"""Seconds between two checks for due windows while there is no traffic."""
 STALLED, CLOSING = 5.0, 20.0
-"""Seconds after which a commit under way is a problem, and that all models have to end in."""
+"""Seconds after which a slow commit is reported as a problem, and within which all models must close."""
 
 ATTEMPTS = 5
-"""How often a request is tried again because another process was faster."""
+"""How often a request is retried after a conflicting write by another process."""
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Request(NamedTuple):
     done: Callable[[Answers], object]
     """Called with the answers, one for each operation, or with the error that stopped them all."""
     loop: AbstractEventLoop | None = None
-    """Where it is called; None: in the thread that writes."""
+    """The event loop to call it in; None to call it in the writer thread."""
 
 
 class Committed(NamedTuple):
@@ -78,7 +78,7 @@ class Writer:
         self._changing = threading.Lock()
         self._closing = False
         self.failures: Counter[tuple[str, ...]] = Counter()
-        """How often what went wrong, by model and kind: clock, state, store or error."""
+        """Number of failures by model and kind: clock, state, store or error."""
         for model in models():
             self._lane(model)
 
@@ -99,17 +99,17 @@ class Writer:
 
     @property
     def alive(self) -> bool:
-        """Whether requests are answered at all."""
+        """Whether the writer threads are running."""
         return not self._closing and all(lane.is_alive() for lane in self._lanes.values())
 
     @property
     def problems(self) -> dict[str, str]:
-        """What keeps a model from being served, by its name: those with none are not in it."""
+        """Why models cannot be served, by name; models without problems are not included."""
         return {name: problem for name, lane in self._lanes.items() if (problem := lane.problem)}
 
     @property
     def problem(self) -> str:
-        """Why nothing can be decided: a problem of every model; empty as long as one goes on."""
+        """Why no model can be served; empty if at least one can."""
         if not self.alive:
             return "the writer has stopped"
         problems = self.problems
@@ -120,11 +120,11 @@ class Writer:
         self._lane(request.model).submit(request)
 
     def watch_over(self, model: Model) -> None:
-        """End the windows of a new model, too."""
+        """Close the windows of a new model, too."""
         self._lane(model)
 
     def close(self) -> bool:
-        """Answer what is waiting, store snapshots, and stop; tell whether all of it was done in `CLOSING` seconds."""
+        """Answer waiting requests, store snapshots, and stop; return whether that took at most `CLOSING` seconds."""
         with self._changing:
             self._closing = True
         deadline = time.monotonic() + CLOSING
@@ -146,7 +146,7 @@ class Writer:
             self.failures[model, kind] += 1
 
     def failed(self, model: str, error: BaseException) -> None:
-        """Count an error; one of the store is a problem of all models that go on with it."""
+        """Count an error; an error of the store affects all models that use it."""
         kind = next((name for name, kinds in _KINDS if isinstance(error, kinds)), "error")
         self.count(model, kind)
         for lane in self._lanes.values() if kind == "store" else [self._lanes[model]]:
@@ -171,7 +171,7 @@ class _Lane(threading.Thread):
         self._taken: Sequence[Request] = ()
         self._changed = threading.Condition()
         self._closing = False
-        self._began: float | None = None  # when what is under way began
+        self._began: float | None = None  # when the work in progress began
         self.trouble = ""
         """Why the last commit failed; empty if it did not."""
         self.start()
@@ -185,7 +185,7 @@ class _Lane(threading.Thread):
         began = self._began
         age = 0.0 if began is None else time.monotonic() - began
         if age > STALLED:
-            return f"a commit of {self._model.name!r} has been under way for {age:.0f} seconds"
+            return f"a commit of {self._model.name!r} has been in progress for {age:.0f} seconds"
         return self._model.doubt or self.trouble
 
     def submit(self, request: Request) -> None:
@@ -193,25 +193,25 @@ class _Lane(threading.Thread):
             if self._closing:
                 raise FullError("the service is stopping")
             if len(self._waiting) >= LIMIT:
-                raise FullError(f"{LIMIT} requests are waiting already")
+                raise FullError(f"{LIMIT} requests are already waiting")
             self._waiting.append(request)
             self._changed.notify()
 
     def stop(self) -> None:
-        """Take no more requests."""
+        """Accept no more requests."""
         with self._changed:
             self._closing = True
             self._changed.notify()
 
     def give_up(self) -> None:
-        """Answer what the store has kept waiting for too long: nobody knows what became of it."""
+        """Answer the requests that the store has kept waiting for too long; their outcome is unknown."""
         with self._changed:
             left = [*self._taken, *self._waiting]
             self._waiting.clear()
         _tell([(request, StoreError(f"the store has not answered in time: {_AGAIN}")) for request in left])
 
     def run(self) -> None:
-        """Write until there is nothing left and no more to come; then store a snapshot."""
+        """Write until stopped and the queue is empty; then store a snapshot."""
         looked = time.monotonic()
         while True:
             taken = self._take()
@@ -225,7 +225,7 @@ class _Lane(threading.Thread):
         self._busy(self._save)
 
     def _busy(self, work: Callable[[], None]) -> None:
-        """Do some work; whatever goes wrong must not end the thread that others wait for."""
+        """Do some work; no error may end the thread that others wait for."""
         self._began = time.monotonic()
         try:
             work()
@@ -236,7 +236,7 @@ class _Lane(threading.Thread):
             self._began = None
 
     def _take(self) -> list[Request]:
-        """Wait for requests, and return as many as go into one commit."""
+        """Wait for requests, and return as many as fit into one commit."""
         with self._changed:
             if not self._waiting and not self._closing:
                 self._changed.wait(PAUSE)
@@ -251,13 +251,13 @@ class _Lane(threading.Thread):
         answers: Sequence[Answers]
         try:
             answers = self._commit(taken)
-        except (ConflictError, _RejectedError) as error:  # nothing was stored: find out which request it was
+        except (ConflictError, _RejectedError) as error:  # nothing was stored: retry the requests one by one
             if len(taken) > 1:
                 for request in taken:
                     self._write([request])
                 return
             if self._model.store.shared and isinstance(error, ConflictError) and attempt < ATTEMPTS:
-                self._write(taken, attempt + 1)  # another process was faster with the same: see what it says
+                self._write(taken, attempt + 1)  # another process has stored the same key or event first
                 return
             answers = [error.error if isinstance(error, _RejectedError) else error]
             if not isinstance(answers[0], BelatedError):
@@ -266,7 +266,7 @@ class _Lane(threading.Thread):
             self._writer.failed(self._model.name, error)
             if not isinstance(error, BelatedError):
                 _log.exception("a commit failed")
-                error = StoreError(f"it is not known whether this was stored ({type(error).__name__}): {_AGAIN}")
+                error = StoreError(f"it is unknown whether this was stored ({type(error).__name__}): {_AGAIN}")
             answers = [error] * len(taken)
         self._writer.committed(time.perf_counter() - began, sum(len(request.operations) for request in taken))
         self._taken = ()
@@ -285,7 +285,7 @@ class _Lane(threading.Thread):
             commit(model.store, [batch])
         self.trouble = ""
         undecided = next((each for each in batch.answers if isinstance(each, PosteriorError)), None)
-        if undecided is not None:  # rewards are stored and learned all the same
+        if undecided is not None:  # rewards are still stored and learned
             self._writer.failed(model.name, undecided)
         answers = iter(batch.answers)
         return [[next(answers) for _ in request.operations] for request in taken]
@@ -294,7 +294,7 @@ class _Lane(threading.Thread):
         model = self._model
         try:
             model.tick()
-            if self.trouble:  # nobody may send anything as long as we are not ready: try by ourselves
+            if self.trouble:  # clients may wait until the service is ready: retry without a request
                 model.snapshot()
                 self.trouble = ""
         except (StoreError, ClockError) as error:
@@ -303,21 +303,21 @@ class _Lane(threading.Thread):
     def _save(self) -> None:
         try:
             self._model.snapshot()
-        except (StoreError, ClockError) as error:  # the log is safe; a restart takes longer
+        except (StoreError, ClockError) as error:  # the log is safe; only a restart takes longer
             _log.warning("no snapshot of %s could be stored: %s", self._model.name, error)
 
 
-_AGAIN = "send it again under the same key or event, which counts once"
+_AGAIN = "retry with the same key or event, which counts once"
 
 
 def _tell(told: Sequence[tuple[Request, Answers]]) -> None:
-    """Call back all who wait for a commit, with one call per event loop."""
+    """Call the callbacks of a commit, with one call per event loop."""
     for loop in {request.loop for request, _ in told}:
         here = [(request.done, answer) for request, answer in told if request.loop is loop]
         if loop is None:
             _call(here)
         else:
-            with suppress(RuntimeError):  # it is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(_call, here)
 
 

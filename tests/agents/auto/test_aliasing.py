@@ -1,4 +1,4 @@
-"""Observations that do not tell states apart are noticed, and chance is not taken for them."""
+"""Observations that do not identify states are noticed, and chance is not taken for them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Grid(gymnasium.Env[Any, Any]):
 
 def test_a_grid_seen_by_squares_is_noticed_and_told_once() -> None:
     environment = GymEnvironment(Grid, by=2, horizon=60, reward_range=(0.0, 1.0))
-    with pytest.warns(UserWarning, match="do not tell states apart") as told:
+    with pytest.warns(UserWarning, match="do not identify states") as told:
         simulate(environment, AutoPSVI(), Poisson(2), episodes=140, seed=0)
     assert len(told) == 1
 
@@ -92,5 +92,5 @@ def test_order_does_not_matter_and_what_is_saved_goes_on() -> None:
     for each in (one, again):
         each.note(*paths[0])
     assert all(np.array_equal(one.memory()[name], again.memory()[name]) for name in one.memory())
-    with pytest.raises(InvalidInputError, match="what came before"):
+    with pytest.raises(InvalidInputError, match="the previous and next states"):
         again.restore({**one.memory(), "aliasing.seen": np.array([2, 0])})

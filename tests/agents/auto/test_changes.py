@@ -212,7 +212,7 @@ def test_a_memory_of_changes_that_does_not_fit_is_refused(name: str, value: Any)
     changes.note(0, 0, 0, 3, 0.5, 1.0)
     changes.note(1, 1, 1, 2, 0.5, 1.0)
     memory = changes.memory()
-    with pytest.raises(InvalidInputError, match="changes that fit"):
+    with pytest.raises(InvalidInputError, match="changes that are consistent"):
         Changes(2, limit=9).restore({**memory, f"changes.{name}": value}, 10, 2)
     again = Changes(2, limit=9)
     again.restore(memory, 10, 2)

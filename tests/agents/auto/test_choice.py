@@ -197,7 +197,7 @@ def test_what_is_saved_is_checked() -> None:
 def test_a_plan_that_does_not_fit_its_network_is_refused() -> None:
     agent = learned(GymEnvironment(Drift, horizon=501, reward_range=(0.0, 1.0)), episodes=1)
     nothing = {f"plan.{name}": np.array(values) for name, values in NOTHING._asdict().items()}
-    with pytest.raises(InvalidInputError, match="memory must hold a plan that fits its network"):
+    with pytest.raises(InvalidInputError, match="memory must hold a plan for its network"):
         agent.restore({**agent.memory(), **nothing})
 
 

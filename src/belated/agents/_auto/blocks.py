@@ -1,7 +1,7 @@
 """The rule on sparse features: φ(s, a) is ψ(s) in the block of action a, so Ω has a block for each action.
 
-Only features that an action has been taken with are factored. A step of the sweep costs one product with Ω⁻¹ for each
-action and one pass over the transitions and the states that followed.
+Only features with which an action has been taken are factored. A step of the sweep costs one product with Ω⁻¹ for each
+action and one pass over the transitions and the next states.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from belated.agents._blocks import Data, add_gram, multiply, picked, sparse_rows
 from belated.agents._transitions import Sparse
 from belated.types import Floats, Ints
 
-#: The ridge is at least this part of the largest entry of Ω, lest rounding make it indefinite.
+#: Minimum ridge relative to the largest entry of Ω, so that rounding does not make it indefinite.
 ROUNDING = 1e-12
 
 
 class Factors(NamedTuple):
-    """Ω⁻¹ of each action, one after the other, and the draws of every step to be planned."""
+    """Ω⁻¹ of each action, concatenated, and the noise of every step to be planned."""
 
     inverse: Floats
     residual_noise: Floats
@@ -55,7 +55,7 @@ def make_factors(
     steps: int,
     rng: np.random.Generator,
 ) -> Factors:
-    """Factor Ω of each action, and draw for `steps` steps; `norm` is the largest |ψ|."""
+    """Factor Ω of each action, and draw the noise of `steps` steps; `norm` is the largest |ψ|."""
     ridge = rule.ridge * norm**2
     inverses: list[Floats] = []
     noises: tuple[list[Floats], list[Floats], list[Floats]] = ([], [], [])
@@ -113,7 +113,7 @@ def _block(
 
 
 def _root_times(matrix: Floats, x: Floats) -> Floats:
-    """Return Bx with BBᵀ = `matrix`, which need not have full rank: a Cholesky factor with pivots; `matrix` is lost."""
+    """Return Bx with BBᵀ = `matrix`, by pivoted Cholesky, since it may be singular; `matrix` is overwritten."""
     factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, lower=1, overwrite_a=1)
     product = np.empty(x.shape)
     product[pivots[:rank] - 1] = scipy.linalg.blas.dtrmm(1.0, factor[:rank, :rank], x[:rank], lower=1)
@@ -123,7 +123,7 @@ def _root_times(matrix: Floats, x: Floats) -> Floats:
 
 @entry_point
 def mirror(matrix: Floats) -> None:
-    """Copy what is above the diagonal to below it."""
+    """Copy the upper triangle to the lower one."""
     for i in range(matrix.shape[0]):
         for j in range(i):
             matrix[i, j] = matrix[j, i]
@@ -143,7 +143,7 @@ def fill_leverages(rows: Sparse, inverse: Floats, leverages: Floats) -> None:
 
 @kernel
 def state_values(rule: Rule, states: Sparse, weights: Floats, left: int, values: Floats) -> None:
-    """Set V = max_a v₀ + ψᵀw_a of each state, within what is possible with `left` steps to go."""
+    """Set V = max_a v₀ + ψᵀw_a of each state, clipped to what is possible with `left` steps to go."""
     blocks = weights.shape[0]
     v0, low, high = possible(rule, left)
     per_state = (states.starts.size - 1) // (values.size - 1) if values.size > 1 else 1  # A with joint features
@@ -160,9 +160,9 @@ def state_values(rule: Rule, states: Sparse, weights: Floats, left: int, values:
 def sweep(
     rule: Rule, data: Data, factors: Factors, share: float, first: int, last: int, untried: Floats, weights: Floats
 ) -> None:
-    """Plan the steps from `last - 1` back to `first` into `weights` (H, A, k), of which the later steps are known.
+    """Plan the steps from `last - 1` back to `first` into `weights` (H, A, k), in which later steps are already set.
 
-    `share` is p̂. `weights` of features that an action was never taken with are `untried` (last − first, A, k).
+    `share` is p̂. Features with which an action was never taken get the weights `untried` (last − first, A, k).
     """
     actions = weights.shape[1]
     gains = np.zeros(data.arrivals.size)
@@ -173,7 +173,7 @@ def sweep(
             state_values(rule, data.following, weights[h + 1], left - 1, gains)
         else:
             gains[:] = 0.0
-        gains[-1] = 0.0  # a terminal state is worth nothing
+        gains[-1] = 0.0  # a terminal state has value 0
         gains *= rule.discount
         gains -= prior_mean(rule, left)
         multiply(data.next_moment, gains, moment)
@@ -202,7 +202,8 @@ def sweep(
 def linear_values(weights: Floats, features: Ints, starts: Ints, indices: Ints, values: Floats, q: Floats) -> None:
     """Add ψᵀw_a to q_a, for a state with these `indices` and `values`.
 
-    `features` are the numbers of the weights; `starts` tells the rows of joint features, and is empty for ψ(s).
+    `features` are the feature numbers of the weights; `starts` delimits the rows of joint features, and is empty for
+    ψ(s).
     """
     for i in range(indices.size):
         place = np.searchsorted(features, indices[i])

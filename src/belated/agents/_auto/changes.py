@@ -1,12 +1,11 @@
-"""Evidence that the rewards of a table change, or depend on the step, and what follows: eight numbers for each pair.
+"""Detecting rewards of a table that change over time or depend on the step: eight numbers for each pair.
 
-The rewards of a pair that have arrived since their number was last a power of two are compared with all before. As long
-as rewards stay the same, the two means differ by more than Hoeffding's bound with a probability of 2e⁻²² at most. Once
-they have differed by more, the regression forgets: with each trajectory that arrives, rewards of before count for 1 %
-less.
+The rewards of a pair that have arrived since their number was last a power of two are compared with all earlier ones.
+If rewards do not change, the two means differ by more than Hoeffding's bound with probability at most 2e⁻²². Once they
+do, the regression forgets: with each trajectory that arrives, earlier rewards count 1 % less.
 
-Where all steps share a regression although the rewards of a pair depend on the step, a line through them explains more
-than chance allows, and stands for them. docs/math/auto-psvi.md derives both.
+If all steps share a regression although the rewards of a pair depend on the step, and a line through them fits
+significantly better, the line is used. docs/math/auto-psvi.md derives both.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ from belated.agents._auto.table import Counts
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
-#: What is kept of each pair: how many rewards count, their sum and the sum of their squares, all fading after a change;
-#: of those that have arrived since their number was a power of two, how many there are and their sum; and, fading, the
-#: sums of the steps h at which they were paid, of h² and of h·r.
+#: The numbers of each pair: weight, sum and sum of squares of its rewards, which decay after a change; number and sum
+#: of the rewards since their number was a power of two; and, decaying, the sums of h, h² and h·r over the steps h of
+#: the rewards.
 COUNT, SUM, SQUARES, LATE, LATE_SUM, STEPS, STEP_SQUARES, STEP_REWARDS = range(8)
 NUMBERS = 8
-#: Those that fade.
+#: Those that decay.
 FADING = (COUNT, SUM, SQUARES, STEPS, STEP_SQUARES, STEP_REWARDS)
-#: A test is wrong with probability 2e⁻²² at most, and those of a pair's first million rewards with 1.2e−7 together.
+#: A test is wrong with probability at most 2e⁻²², and all those of a pair's first million rewards with at most 1.2e−7.
 EVIDENCE = 22.0
-#: Rewards of which a line leaves no more than this part of Σ(r − r̄)² lie on it.
+#: Rewards lie on a line if it leaves at most this fraction of Σ(r − r̄)².
 ON_LINE = 1e-6
-#: After so many trajectories, a reward counts for 1/e.
+#: Number of trajectories after which the weight of a reward has decayed to 1/e.
 MEMORY = 100.0
 
 
 @inlined
 def about_means(known: Floats, pair: int) -> tuple[float, float, float]:
-    """Return Σ(h − h̄)², Σ(h − h̄)(r − r̄) and Σ(r − r̄)² of a pair, whose steps and rewards have differed; else zeros."""
+    """Return Σ(h − h̄)², Σ(h − h̄)(r − r̄) and Σ(r − r̄)² of a pair; zeros if its steps or rewards are all equal."""
     n = known[COUNT, pair]
     if n < 2.0:
         return 0.0, 0.0, 0.0
@@ -54,9 +53,9 @@ def about_means(known: Floats, pair: int) -> tuple[float, float, float]:
 
 @inlined
 def evident_slope(n: float, steps: float, both: float, rewards: float) -> float:
-    """Return the slope of rewards over the step, 0 unless it is evident: a likelihood ratio of e²².
+    """Return the slope of rewards over the step, 0 unless it is significant (a likelihood ratio of e²²).
 
-    A line is not taken to leave less than a quarter of Σ(r − r̄)², so that it takes 32 rewards at least: few of them may
+    The residual is assumed to be at least a quarter of Σ(r − r̄)², so that at least 32 rewards are needed: a few may
     lie on a line by chance.
     """
     if rewards == 0.0:
@@ -67,9 +66,9 @@ def evident_slope(n: float, steps: float, both: float, rewards: float) -> float:
 
 @kernel
 def note_reward(known: Floats, pair: int, step: int, reward: float, span: float, changing: bool) -> bool:
-    """Add a reward to what is `known` (8, pairs), and tell whether rewards are `changing` or are seen to do so now.
+    """Add a reward to `known` (8, pairs), and return whether rewards are `changing` or are found to change now.
 
-    `span` is the range of rewards; with 0 nothing is looked for.
+    `span` is the range of rewards; with 0 no test is made.
     """
     known[COUNT, pair] += 1.0
     known[SUM, pair] += reward
@@ -89,7 +88,7 @@ def note_reward(known: Floats, pair: int, step: int, reward: float, span: float,
         evident = span > 0.0 and gap * gap > 0.5 * EVIDENCE * span * span * (1.0 / early + 1.0 / late)
         if evident:
             steps, both, rewards = about_means(known, pair)
-            # where they depend on the step, it is the steps that have changed
+            # if rewards depend on the step, the steps may have changed instead
             evident = evident_slope(known[COUNT, pair], steps, both, rewards) == 0.0
     if late >= early:
         known[LATE, pair] = 0.0
@@ -99,7 +98,7 @@ def note_reward(known: Floats, pair: int, step: int, reward: float, span: float,
 
 @kernel
 def fade(known: Floats) -> None:
-    """Let all rewards count for less, but those of a pair for no less than one."""
+    """Decay the weights of all rewards, but keep a total of at least one per pair."""
     for pair in range(known.shape[1]):
         count = known[COUNT, pair]
         if count > 1.0:
@@ -119,9 +118,9 @@ def note_all(
     rewards: Floats,
     span: float,
 ) -> None:
-    """Take in many rewards in their order; `begins` are those before which the rewards of their regression fade.
+    """Add many rewards in order; `begins` are those before which the rewards of their regression decay.
 
-    A `place` below 0 is that of a state without a feature of its own: its reward is not compared with others.
+    A negative `place` is that of a state without a one-hot feature: its reward is not compared with others.
     """
     for i in range(slot.size):
         t = slot[i]
@@ -133,7 +132,7 @@ def note_all(
 
 @kernel
 def fill_lasting(counts: Counts, known: Floats, reward_sums: Floats, next_rewards: Floats) -> float:
-    """Set what `counts` has of rewards as if each visit had paid what is left of its pair's mean; return Σr²."""
+    """Set the rewards in `counts` as if each visit had paid the decayed mean of its pair; return Σr²."""
     squares = 0.0
     next_rewards[:] = 0.0
     for j in range(counts.visits.size):
@@ -155,10 +154,10 @@ def fill_lasting(counts: Counts, known: Floats, reward_sums: Floats, next_reward
 
 @kernel
 def fill_lines(rule: Rule, known: Floats, kinds: Ints, lines: Floats, random: Ints) -> int:
-    """Set `lines` (3, pairs): the slope, 0 unless it is evident, the mean step, and what the slope explains.
+    """Set `lines` (3, pairs): the slope (0 unless significant), the mean step, and the variation explained.
 
-    A pair whose own slope is not evident has that of all pairs together, if that is. One that has led to one state
-    alone, of `kinds`, and has all its rewards on the line is not `random`: return how many there are.
+    A pair without a significant slope uses the pooled slope of all pairs, if that is significant. A pair with a single
+    next state, by `kinds`, and all rewards on the line is not `random`; return the number of such pairs.
     """
     lines[:] = 0.0
     if not rule.timed:
@@ -177,7 +176,7 @@ def fill_lines(rule: Rule, known: Floats, kinds: Ints, lines: Floats, random: In
         if slope != 0.0 and rewards > 0.0:
             lines[0, j] = slope
             lines[1, j] = known[STEPS, j] / known[COUNT, j]
-            lines[2, j] = slope * (2.0 * both - slope * steps)  # Σ(r − r̄)² less what is left about the line
+            lines[2, j] = slope * (2.0 * both - slope * steps)  # the part of Σ(r − r̄)² explained by the line
             if kinds[j] == 1 and rewards - lines[2, j] <= ON_LINE * rewards:
                 random[j] = 0
                 sure += 1
@@ -189,7 +188,7 @@ fit_lines = entry_point(fill_lines)
 
 
 class Changes:
-    """The eight numbers in a simulator: pairs are added as they come, at most `limit` of them."""
+    """The eight numbers in a simulator: pairs are added as they occur, at most `limit`."""
 
     def __init__(self, slots: int, limit: int) -> None:
         self.limit = limit
@@ -199,7 +198,7 @@ class Changes:
         self._known: Floats = np.zeros((slots, NUMBERS, 1))
 
     def note(self, slot: int, feature: int, action: int, step: int, reward: float, span: float) -> None:
-        """Take in a reward of the state that has `feature` alone."""
+        """Add a reward of the state whose only feature is `feature`."""
         place = self._places.get((feature, action))
         if place is None:
             place = len(self._places)
@@ -220,7 +219,7 @@ class Changes:
         rewards: Floats,
         span: float,
     ) -> None:
-        """Take in many rewards, in place of all before; a `feature` of -1 is that of a state that has several."""
+        """Add many rewards, replacing all earlier ones; a `feature` of -1 means a state with several features."""
         alone = feature >= 0
         pairs = np.stack([feature[alone], action[alone]], axis=1)
         distinct, firsts, inverse = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
@@ -234,16 +233,16 @@ class Changes:
         note_all(self._known, self.changed, slot, place, step, begins, rewards, span)
 
     def fade(self, slot: int) -> None:
-        """Let the rewards of a regression count for less if they have changed."""
+        """Decay the rewards of a regression if they have changed."""
         if self.changed[slot]:
             fade_all(self._known[slot])
 
     def lasting(
         self, slot: int, rule: Rule, counts: Counts, features: Ints, actions: int
     ) -> tuple[Counts, Floats, int]:
-        """Return the counts of a regression with what is left of its rewards, and how many are left of each pair.
+        """Return the counts of a regression with its decayed rewards, and the remaining weight of each pair.
 
-        And how many pairs have differed only by the step, see `fill_lines`.
+        Also return the number of pairs whose rewards differ only by the step, see `fill_lines`.
         """
         visits, pairs = counts.visits.astype(np.float64), self._pairs()
         place = np.searchsorted(features, pairs[:, 0])
@@ -256,7 +255,7 @@ class Changes:
             return counts._replace(lines=lines, random=random), visits, sure
         sums, nexts = np.zeros_like(counts.reward_sums), np.zeros_like(counts.next_rewards)
         squares = fill_kept(counts, known, sums, nexts)
-        random = np.ones_like(counts.random)  # what looked sure may have changed, too
+        random = np.ones_like(counts.random)  # deterministic pairs may have changed, too
         lasting = counts._replace(reward_sums=sums, next_rewards=nexts, reward_squares=squares, random=random)
         return lasting, np.where(known[COUNT] > 0.0, known[COUNT], visits), 0
 
@@ -268,7 +267,7 @@ class Changes:
         return {"changes.pairs": self._pairs(), "changes.known": known, "changes.changed": self.changed.copy()}
 
     def restore(self, memory: dict[str, npt.NDArray[Any]], size: int, actions: int) -> None:
-        """Replace everything by what `memory` returned, after a look at whether it fits `size` features."""
+        """Replace everything by what `memory` returned, after checking it."""
         pairs, known, changed = (memory[f"changes.{name}"] for name in ("pairs", "known", "changed"))
         fits = (
             pairs.shape == (len(pairs), 2)
@@ -280,13 +279,13 @@ class Changes:
             and bool(np.isin(changed, (0, 1)).all())
         )
         if not fits:
-            raise InvalidInputError("memory must hold changes that fit the problem and one another")
+            raise InvalidInputError("memory must hold changes that are consistent with the problem")
         self._places = {(int(feature), int(action)): i for i, (feature, action) in enumerate(pairs)}
         self._known = np.concatenate([known, np.zeros((*known.shape[:2], 1))], axis=2)
         self.changed = np.array(changed)
 
 
 def are_counts(known: Floats) -> bool:
-    """Whether the numbers of pairs, (..., 8, pairs), may be so many rewards: some, and fewer that are late."""
+    """Whether the numbers of pairs, (..., 8, pairs), have valid counts of all and of recent rewards."""
     count, squares, late, steps = (known[..., i, :] for i in (COUNT, SQUARES, LATE, STEPS))
     return bool(((count >= 0) & (count <= 2**53) & (squares >= 0) & (late >= 0) & (late <= count) & (steps >= 0)).all())

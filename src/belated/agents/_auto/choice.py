@@ -1,6 +1,6 @@
-"""The feature map of an agent that chooses it: what suits all that has arrived, fitted again before every plan.
+"""An agent's choice of its feature map: by all that has arrived, fitted again before every plan.
 
-The store keeps observations as they are, so that nothing is lost when the map changes: all of them are encoded again.
+The store keeps raw observations, so that nothing is lost when the map changes: all of them are encoded again.
 """
 
 from __future__ import annotations
@@ -21,37 +21,36 @@ from belated.features._adaptive import suited, tiles_of
 from belated.features._network import Transitions
 from belated.types import Floats, Ints, SimulatorProblem, SparseVector
 
-#: The discount of a network's values is 1 − 2/H, within these limits of H.
+#: The discount of a network's values is 1 − 2/H, with H clipped to these limits.
 SHORTEST, LONGEST = 2, 200
-#: Where episodes may be longer than this, a network's values are played by themselves.
+#: If episodes may be longer than this, the network's own values are played.
 LONG = 500
-#: A network that is played by itself is trained on the rewards of so many steps and the value after them, which is
-#: brought within what is possible.
+#: A network whose own values are played is trained on n-step targets with this n, clipped to the possible values.
 STEPS = 3
-#: A network takes a step of training for each step that arrives, or one that is played by itself `LONGEST` / H, but at
-#: most so many before a plan.
+#: A network is trained for one step per arrived step (or `LONGEST` / H if its own values are played), at most this many
+#: per plan.
 TRAINING = 1_000
-#: On a network's features, which are dense, a plan is made from a sample of so many transitions.
+#: Sample size of transitions for a plan on a network's features, which are dense.
 SAMPLE = 8_192
-#: The posterior of the output layer is that of a sample of so many.
+#: Sample size for the posterior of the output layer.
 FEW = 1_024
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Choice:
-    """The map in use, and when it was last fitted."""
+    """The current feature map, and when it was fitted."""
 
     def __init__(self, given: Adaptive, problem: SimulatorProblem) -> None:
         self.given, self._problem = given, problem
         self.map: Features = given
         self.fitted_at = 0.0
-        """Steps that had arrived then."""
+        """Number of steps that had arrived when the map was fitted."""
         self._state: Ints = np.zeros(0, np.int64)
-        """The state of each observation that was encoded last."""
+        """The state of each observation in the last encoding."""
         self._data: Transitions | None = None
-        """What the network was fitted to last."""
+        """The data that the network was last fitted to."""
         self._bounds = -math.inf, math.inf
-        """The least and the largest value that counted as possible then, in its units."""
+        """Minimum and maximum possible value at that time, in the network's units."""
 
     @property
     def plays_values(self) -> bool:
@@ -90,7 +89,7 @@ class Choice:
         else:
             known, since = Network.begun(numbers, self._problem.actions, rng), arrived
         order = np.argsort(row_keys(numbers, rows))
-        unit = math.sqrt(float(np.mean((rows.rewards / rows.visits) ** 2))) or 1.0  # in which values are measured
+        unit = math.sqrt(float(np.mean((rows.rewards / rows.visits) ** 2))) or 1.0  # the unit of values
         ahead, share, self._bounds = 1, 1.0, (-math.inf, math.inf)
         if self._long:
             ahead, share = STEPS, LONGEST / self._problem.horizon
@@ -99,17 +98,17 @@ class Choice:
         return known.fitted_to(self._data, int(min(share * since, TRAINING)), self._bounds, rng)
 
     def draw(self, width: float, count: int, rng: np.random.Generator) -> tuple[Floats, float]:
-        """Return so many draws of the network's output layer, shape (count, A, k), and what they have cost."""
+        """Return `count` draws of the network's output layer, shape (count, A, k), and their cost."""
         assert isinstance(self.map, Network) and self._data is not None
         known = len(self._data.state)
         columns: list[Any] = [column[:FEW] for column in self._data[1:]]  # those with the smallest hashes
         some = Transitions(self._data.states, *columns)
         drawn = self.map.drawn(some, known / len(some.state), self._bounds, width, count, rng)
-        # three passes through the network and Ω, and what sorting and scaling take for every row
+        # three passes through the network and Ω, plus sorting and scaling of every row
         return drawn, 4.0 * len(some.state) * self.map.size**2 + 256.0 * known
 
     def encoded(self, numbers: Floats) -> Sparse:
-        """Return the features of the states that observations stand for: those in the same tiles are one."""
+        """Return the features of the states of the observations; observations in the same tiles are one state."""
         found = Sparse(*self.map.encode_rows(numbers))
         self._state = np.arange(len(numbers))
         if not isinstance(self.map, Tiles):
@@ -120,13 +119,13 @@ class Choice:
         return Sparse(found.starts[: len(first) + 1], tiles[first].ravel(), found.values[: tiles[first].size])
 
     def transitions(self, numbers: Floats, rows: Rows) -> Rows:
-        """Return the transitions to plan from, with the states that were `encoded` last."""
+        """Return the transitions to plan from, with the states of the last `encoded`."""
         some = self._sampled(numbers, rows)
-        after = np.append(self._state, TERMINAL)[some.after]  # the terminal state comes last
+        after = np.append(self._state, TERMINAL)[some.after]  # the terminal state is last
         return some._replace(state=self._state[some.state], after=after)
 
     def _sampled(self, numbers: Floats, rows: Rows) -> Rows:
-        """Return all transitions or, on a network, a sample in which each stands for several."""
+        """Return all transitions or, with a network, a weighted sample."""
         if not isinstance(self.map, Network) or len(rows.state) <= SAMPLE:
             return rows
         kept = np.sort(np.argsort(row_keys(numbers, rows))[:SAMPLE])
@@ -144,7 +143,7 @@ class Choice:
         )
 
     def told_apart(self, trajectory: Any) -> list[SparseVector]:
-        """Return a feature for each observation of a trajectory, as in a table; none where there is another map."""
+        """Return a one-hot feature for each observation of a trajectory if the map is a table, else an empty list."""
         if isinstance(self.map, Tiles | Network):
             return []
         return [Distinct().encode(state.values) for state in trajectory.states]
@@ -157,7 +156,7 @@ class Choice:
         }
 
     def restore(self, memory: dict[str, npt.NDArray[Any]]) -> None:
-        """Replace the map by the one that `memory` described."""
+        """Replace the map by the one described in `memory`."""
         try:
             said = json.loads(memory["features.map"].tobytes())
             with reading(()):
@@ -170,12 +169,12 @@ class Choice:
 
 
 def several_steps(numbers: Floats, rows: Rows, order: Ints, ahead: int, discount: float, unit: float) -> Transitions:
-    """Return transitions over up to `ahead` steps: on from each state that was left in one way only.
+    """Return transitions over up to `ahead` steps, continued through states with a single outgoing transition.
 
-    They are in this `order`, and rewards are measured in `unit`.
+    They are in the given `order`, with rewards in units of `unit`.
     """
     paid = rows.rewards / (rows.visits * unit)
-    follows = np.full(len(numbers) + 1, -1)  # the one row of each state, or −1; the last is of the terminal state
+    follows = np.full(len(numbers) + 1, -1)  # the only row of each state, or −1; the last entry is the terminal state
     follows[rows.state] = np.arange(len(rows.state))
     follows[:-1][np.bincount(rows.state, minlength=len(numbers)) != 1] = -1
     after, rewards, factor = rows.after.copy(), paid.copy(), np.full(len(paid), discount)
@@ -191,17 +190,17 @@ def several_steps(numbers: Floats, rows: Rows, order: Ints, ahead: int, discount
 
 
 def row_keys(numbers: Floats, rows: Rows) -> npt.NDArray[np.uint64]:
-    """Return a hash of each transition, of its numbers and its action: the same in whatever order they arrived."""
+    """Return a hash of each transition's observations and action, independent of the order of arrival."""
     states = np.zeros(len(numbers), np.uint64)
     for column in np.ascontiguousarray(numbers.T).view(np.uint64):
         states = _mixed(states ^ column)
-    after = np.append(states, np.uint64(1))[rows.after]  # the terminal state comes last
+    after = np.append(states, np.uint64(1))[rows.after]  # the terminal state is last
     keys: npt.NDArray[np.uint64] = _mixed(_mixed(states[rows.state] ^ rows.action.astype(np.uint64)) ^ after)
     return keys
 
 
 def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return bits that have nothing to do with those that are given, one by one (SplitMix64)."""
+    """Return a hash of each number (SplitMix64)."""
     bits = bits + _MIX
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -209,5 +208,5 @@ def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def numbers_of(states: Sparse, size: int) -> Floats:
-    """Return the numbers of observations that were stored as they are, one a row."""
+    """Return the raw observations, one per row."""
     return states.values.reshape(-1, size)

@@ -16,22 +16,22 @@ from belated.types import Floats, Ints, TableProblem
 
 
 class Tables(NamedTuple):
-    """All that feedback has taught, for each of T regressions: one for all steps, or one for each."""
+    """Everything learned from feedback, for each of T regressions: one for all steps, or one for each."""
 
     visits: Ints
     """n(s, a), shape (T, S·A)."""
     reward_sums: Floats
     """Rewards received at (s, a), shape (T, S·A)."""
     least: Floats
-    """The smallest of them, shape (T, S·A)."""
+    """The minimum reward, shape (T, S·A)."""
     most: Floats
-    """The largest of them, shape (T, S·A)."""
+    """The maximum reward, shape (T, S·A)."""
     kinds: Ints
-    """How many different states have followed (s, a), shape (T, S·A)."""
+    """Number of distinct next states of (s, a), shape (T, S·A)."""
     after: npt.NDArray[np.int32]
-    """Which they are, ascending, shape (T, S·A, S + 1); state S is the terminal one."""
+    """The next states, ascending, shape (T, S·A, S + 1); state S is the terminal one."""
     often: npt.NDArray[np.int32]
-    """How often each has followed, shape (T, S·A, S + 1)."""
+    """How often each of them occurred, shape (T, S·A, S + 1)."""
     next_rewards: Floats
     """Rewards received on the way to s', shape (T, S + 1)."""
     arrivals: Floats
@@ -41,11 +41,11 @@ class Tables(NamedTuple):
     seen: Ints
     """1 for each state that has arrived, shape (S,)."""
     random: Ints
-    """1 for each pair whose outcomes have differed, and for all where rewards have changed, shape (T, S·A)."""
+    """1 for each pair with different outcomes, and for all pairs if rewards have changed, shape (T, S·A)."""
     outcomes: Ints
-    """How many pairs were visited twice or more, and how many of those have had different outcomes."""
+    """Number of pairs visited at least twice, and how many of those had different outcomes."""
     known: Floats
-    """What tells of changing rewards, and what is left of them, shape (T, 8, S·A)."""
+    """Statistics of changing rewards, see `changes`, shape (T, 8, S·A)."""
     changed: Ints
     """1 for each regression whose rewards have changed, shape (T,)."""
 
@@ -59,7 +59,7 @@ class Sizes(NamedTuple):
 
 
 class TableWork(NamedTuple):
-    """Scratch space, made once so that kernels allocate nothing."""
+    """Scratch space, allocated once so that kernels do not allocate."""
 
     values: Floats
     gains: Floats
@@ -107,7 +107,7 @@ class AutoTableRecord(NamedTuple):
     def learn(self, arrival: Arrival) -> None:
         """Count one late trajectory.
 
-        Where rewards arrive after their states, they are compared with others in the order in which they arrive.
+        Rewards that arrive after their states are compared with others in the order of arrival.
         """
         learned, states = self.learned, arrival.states
         shared, terminal = learned.visits.shape[0] == 1, learned.seen.size
@@ -137,7 +137,7 @@ class AutoTableRecord(NamedTuple):
                 learned.random[g, j] = 1
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTableRecord:
@@ -176,7 +176,7 @@ def make_table_record(problem: TableProblem, rule: Rule, slots: int) -> AutoTabl
 
 @kernel
 def count_outcome(after: npt.NDArray[np.int32], often: npt.NDArray[np.int32], kinds: int, state: int) -> int:
-    """Count that `state` followed, keeping the states in order; return how many different ones there are now."""
+    """Count `state` as a next state, keeping the states sorted; return the number of distinct ones."""
     place = 0
     while place < kinds and after[place] < state:
         place += 1
@@ -215,7 +215,7 @@ def count_reward(learned: Tables, g: int, j: int, after: int, step: int, reward:
 def counts_of(
     learned: Tables, g: int, reward_sums: Floats, next_rewards: Floats, reward_squares: float, work: TableWork
 ) -> Counts:
-    """Return the counts of regression `g` with these rewards, and the lines and random pairs that `work` has."""
+    """Return the counts of regression `g` with these rewards, and the lines and random pairs in `work`."""
     return Counts(
         learned.visits[g],
         reward_sums,

@@ -27,23 +27,23 @@ from belated.agents._base import REWARDS, STATES, Arrival
 from belated.agents._regression import Table, add_to_factor, cache_aligned, make_table
 from belated.types import Floats, Ints, TableProblem
 
-#: The factor of D starts as so small a part of the identity, for it has to be invertible.
+#: Initial scale of the factor of D, which must be invertible.
 NEARLY_ZERO = 1e-9
-#: By what factor the steps that have arrived grow until the leverages are computed again.
+#: Growth factor of the number of arrived steps after which the leverages are recomputed.
 REFRESH = 2
 
 
 class Regressions(NamedTuple):
-    """All that feedback has taught, for each of T regressions: one for all steps, or one for each."""
+    """Everything learned from feedback, for each of T regressions: one for all steps, or one for each."""
 
     factor: Floats
     """U with Ω = UᵀU = Σφφᵀ + λI, shape (T, d, d)."""
     hidden_factor: Floats
-    """B with BᵀB = D = Σ n·h·φφᵀ over the pairs, h being the leverage φᵀΩ⁻¹φ of a visit, shape (T, d, d)."""
+    """B with BᵀB = D = Σ n·h·φφᵀ over the pairs, where h is the leverage φᵀΩ⁻¹φ of a visit, shape (T, d, d)."""
     reward_moment: Floats
     """Σφr, shape (T, d)."""
     next_moment: Floats
-    """Σφ over visits that went on to s', shape (T, S + 1, d); state S is the terminal one."""
+    """Σφ over visits followed by s', shape (T, S + 1, d); state S is the terminal one."""
     next_rewards: Floats
     """Rewards received on the way to s', shape (T, S + 1)."""
     arrivals: Floats
@@ -53,25 +53,25 @@ class Regressions(NamedTuple):
     visits: Ints
     """n(s, a), shape (T, S·A)."""
     rewarded: Ints
-    """Of how many of them the reward has arrived, shape (T, S·A)."""
+    """Number of visits whose reward has arrived, shape (T, S·A)."""
     least: Floats
-    """The smallest reward at (s, a), shape (T, S·A)."""
+    """The minimum reward at (s, a), shape (T, S·A)."""
     most: Floats
-    """The largest reward at (s, a), shape (T, S·A)."""
+    """The maximum reward at (s, a), shape (T, S·A)."""
     lowest: Ints
-    """The smallest number of a state that followed (s, a), shape (T, S·A)."""
+    """The smallest next state of (s, a), shape (T, S·A)."""
     kinds: Ints
-    """0, 1, or 2 for several: how many different states have followed (s, a), shape (T, S·A)."""
+    """Number of distinct next states of (s, a): 0, 1, or 2 for several, shape (T, S·A)."""
     outcomes: Ints
-    """How many pairs were visited twice or more, and how many of those have had different outcomes."""
+    """Number of pairs visited at least twice, and how many of those had different outcomes."""
     leverage: Floats
     """Σ n·ℓ over the pairs, as in D, shape (T,)."""
     weighed: Ints
-    """How many trajectories had arrived when the leverages were computed, and how many have arrived by now."""
+    """Number of trajectories that had arrived when the leverages were computed, and the number so far."""
 
 
 class LinearWork(NamedTuple):
-    """Scratch space, made once so that kernels allocate nothing."""
+    """Scratch space, allocated once so that kernels do not allocate."""
 
     values: Floats
     q: Floats
@@ -89,7 +89,7 @@ class AutoLinearRecord(NamedTuple):
     work: LinearWork
     rule: Rule
     ridge: float
-    """λ = λ'R², where R is the largest norm of φ: scaling the features changes nothing."""
+    """λ = λ'R², where R is the largest norm of φ, so that the scale of the features does not matter."""
     prior: float
     """τλ/R."""
 
@@ -115,7 +115,7 @@ class AutoLinearRecord(NamedTuple):
                 policy[h, s] = choice
 
     def learn(self, arrival: Arrival) -> None:
-        """Take in one late trajectory: Ω ← Ω + φφᵀ, the moments, and D ← D + φφᵀ where a pair is new."""
+        """Learn one late trajectory: Ω ← Ω + φφᵀ, the moments, and D ← D + φφᵀ for a new pair."""
         learned, states, x = self.learned, arrival.states, self.work.noise
         shared, terminal = learned.visits.shape[0] == 1, self.table.states
         if arrival.part != REWARDS:
@@ -134,12 +134,12 @@ class AutoLinearRecord(NamedTuple):
                 for i in range(phi.size):
                     learned.next_moment[g, after, i] += phi[i]
                 add_to_factor(learned.factor[g], phi, 1.0, x)
-                if learned.visits[g, j] == 1:  # n·h is at most 1, and at first it is not far from it
+                if learned.visits[g, j] == 1:  # n·h is at most 1, and close to it at first
                     add_to_factor(learned.hidden_factor[g], phi, 1.0, x)
                     learned.leverage[g] += 1.0
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLinearRecord:
@@ -178,7 +178,7 @@ def make_linear_record(problem: TableProblem, rule: Rule, slots: int) -> AutoLin
 
 @inlined
 def note_visit(learned: Regressions, g: int, j: int, after: int, reward: float, part: int) -> None:
-    """Count a visit of the pair `j`, and note what is needed to see whether its outcomes differ."""
+    """Count a visit of the pair `j`, and record whether its outcomes differ."""
     was_random = learned.least[g, j] < learned.most[g, j] or learned.kinds[g, j] > 1
     visits = 0
     if part != STATES:
@@ -201,7 +201,7 @@ def note_visit(learned: Regressions, g: int, j: int, after: int, reward: float, 
 
 @inlined
 def weigh(agent: AutoLinearRecord) -> None:
-    """Compute D = Σ n·h·φφᵀ again, with the leverages h = φᵀΩ⁻¹φ of what has arrived."""
+    """Recompute D = Σ n·h·φφᵀ with the current leverages h = φᵀΩ⁻¹φ."""
     learned, x = agent.learned, agent.work.noise
     nearly_zero = NEARLY_ZERO * math.sqrt(agent.ridge / agent.rule.ridge)
     for g in range(learned.visits.shape[0]):
@@ -237,7 +237,7 @@ def fit(
     for s in range(following.size):
         work.gains[s] = agent.rule.discount * following[s] - v0
         steps += learned.arrivals[g, s]
-    work.gains[following.size] = -v0  # of the terminal state, which is worth nothing
+    work.gains[following.size] = -v0  # the terminal state has value 0
     steps += learned.arrivals[g, following.size]
     target_moment(learned.reward_moment[g], learned.next_moment[g], work.gains, 1.0, mean)
     solve_transposed(learned.factor[g], mean)

@@ -1,7 +1,7 @@
 """The sweep of `blocks` for several plans of the same regression at once.
 
-Plans that are drawn together differ in their noise alone. So all of them read the transitions once, and one product of
-matrices takes the place of a product with a vector for each: members stand side by side, in the last axis.
+Plans that are drawn together differ only in their noise. So the transitions are read once for all of them, and one
+matrix product replaces a matrix-vector product for each: the members are the last axis.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from belated.agents._blocks import Data
 from belated.agents._transitions import Sparse
 from belated.types import Floats
 
-#: Members that are planned together: as many as one line of the cache holds.
+#: Number of members planned together: one cache line of doubles.
 LANES = 8
 
 
 @kernel
 def largest_values(states: Sparse, first: int, last: int, weights: Floats, value: Floats, best: Floats) -> None:
-    """Set `best` to max_a ψᵀw_a of each member, where `states` has the rows `first` to `last - 1` of one state."""
+    """Set `best` to max_a ψᵀw_a of each member, for the state with the rows `first` to `last - 1` of `states`."""
     best[:] = -np.inf
     for row in range(first, last):
         for b in range(weights.shape[0]):
@@ -48,8 +48,8 @@ def sweep_together(
 ) -> None:
     """Plan the steps from `last - 1` back to `first` as `sweep` does, into `weights` of shape (H, A, k, LANES).
 
-    `leads_to` is `next_moment` transposed: one row for each s', the terminal state's last. The noise of the factors
-    and `untried` have an axis of members before that of steps.
+    `leads_to` is the transpose of `next_moment`: one row for each s', the terminal state last. The noise of the factors
+    and `untried` have a leading axis of members.
     """
     actions, states, ends = weights.shape[1], data.following, data.arrivals.size - 1
     per_state = (states.starts.size - 1) // ends if ends > 0 else 1  # A with joint features
@@ -64,7 +64,7 @@ def sweep_together(
         squares[:] = data.reward_squares
         for s in range(ends + 1):
             gain[:] = -before
-            if s < ends and left > 1:  # a terminal state is worth nothing
+            if s < ends and left > 1:  # a terminal state has value 0
                 largest_values(states, s * per_state, (s + 1) * per_state, weights[h + 1], value, gain)
                 for j in range(LANES):
                     gain[j] = rule.discount * min(max(v0 + gain[j], low), high) - before

@@ -1,4 +1,4 @@
-"""The rule on very many sparse features, where the regressions are kept by their rows.
+"""The rule on very many sparse features, with regressions stored as rows.
 
 Each part of the noise is the solution of a regression on the same rows, so that Ω is never formed:
 
@@ -20,9 +20,9 @@ from belated.agents._row_regression import Layout, RowRegression, best_values, w
 from belated.agents._transitions import Rows
 from belated.types import Floats
 
-#: What the tolerance of the mean is a part of: about the width of the draws, as a part of the range of one reward.
+#: Scale of the tolerance of the mean, relative to the range of one reward: about the width of the draws.
 WIDTH = 0.3
-#: Leverages are estimated from at least so many draws.
+#: Minimum number of draws from which leverages are estimated.
 MEMBERS = 32
 
 
@@ -37,7 +37,7 @@ def plan_by_rows(
     rng: np.random.Generator,
     weights: Floats,
 ) -> tuple[RowRegression, Singles]:
-    """Plan these `steps` of J members into `weights` (J, H, B, k), of which the later steps are known.
+    """Plan these `steps` of J members into `weights` (J, H, B, k), in which later steps are already set.
 
     `share` is p̂, and `before` are the keys and duals of the last plan. Return the regression, and its duals.
     """
@@ -68,7 +68,7 @@ def plan_by_rows(
                 above = np.ascontiguousarray(weights[j, h + 1].T, np.float32)
                 best_values(regression.following, above, values[:-1])
                 values[:-1] = clipped_all(rule, values[:-1], left - 1)
-            gains = rule.discount * values - prior_mean(rule, left)  # a terminal state, the last, is worth nothing
+            gains = rule.discount * values - prior_mean(rule, left)  # the terminal state, the last, has value 0
             gained = gains[regression.after]
             targets = regression.pair_sums(rows.rewards + rows.visits * gained) / n
             if place + 1 < len(steps):

@@ -1,12 +1,12 @@
-"""The rule of `AutoPSVI` in numbers, the same for tables, linear features and simulators.
+"""The constants of `AutoPSVI`, the same for tables, linear features and simulators.
 
 With the features φ of all that has arrived, Ω = Σφφᵀ + λI and the targets y = r + V(s') − v₀, the action values of a
 step are v₀ + φᵀw, where
 
     w = ŵ + s·(I − λΩ⁻¹)Ω^{-½}z₁ + σ₀·Ω⁻¹D^{½}z₂ + τλ·Ω⁻¹z₃,   ŵ = Ω⁻¹Σφy,   D = Σ(φᵀΩ⁻¹φ)φφᵀ,
 
-with standard normal z₁, z₂ and z₃. In a table, where Ω is diagonal, more is known of each pair, and the widths s and σ₀
-depend on it. What the terms are for is derived in docs/math/auto-psvi.md.
+with standard normal z₁, z₂ and z₃. In a table, where Ω is diagonal, more is known about each pair, and the widths s and
+σ₀ depend on it. docs/math/auto-psvi.md derives the terms.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from belated._kernels.jit import inlined, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
-#: A sum of squared residuals below this part of the sum of squares may be rounding alone, and counts as zero.
+#: A residual sum of squares below this fraction of the sum of squares may be rounding error, and counts as zero.
 ROUNDING = 1e-10
 
 
 class Returns(NamedTuple):
-    """What has been seen of returns, 0 included: from any step to the end of what has arrived of an episode.
+    """Statistics of the returns seen so far, including 0: from any step to the end of what has arrived of an episode.
 
-    The means are those of one step, over whole episodes.
+    The means are per step, over whole episodes.
     """
 
     worst: float = 0.0
@@ -37,40 +37,40 @@ class Returns(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What the kernels need of the settings and of the problem."""
+    """The constants for the kernels, from the settings and the problem."""
 
     horizon: int
     """H."""
     discount: float
-    """γ, the problem's times 1 − H⁻²."""
+    """γ, the problem's discount times 1 − H⁻²."""
     mean: float
-    """v₀ of step h is this times Σγⁱ over the steps to go: the largest return that is possible."""
+    """v₀ of step h is this times Σγⁱ over the remaining steps: the maximum possible return."""
     goal: float
-    """Or this, if it is more and possible, where the range of rewards is not stated: the largest return seen."""
+    """The largest return seen, used instead if it is larger and possible, when the range of rewards is unknown."""
     low: float
     """V of step h is at least this times Σγⁱ."""
     high: float
     """V of step h is at most this times Σγⁱ."""
     ridge: float
-    """λ for features whose largest norm is 1: H⁻³."""
+    """λ for features with maximum norm 1: H⁻³."""
     residual: float
     """s of a step is this times the root mean square of its residuals."""
     hidden: float
-    """σ₀, a part of the range of one reward; times √p̂ on regressions."""
+    """σ₀, relative to the range of one reward; times √p̂ on regressions."""
     slab: float
-    """The width of the choice alone, of a pair whose outcomes were all equal, where a plan takes it to be random."""
+    """The width of the choice for a pair whose outcomes were all equal but which a plan treats as random."""
     rarity: float
-    """ρ: in a table, the variance of an action that was tried x times less than the others is 1 + ρ·log x as large."""
+    """ρ: in a table, the variance of an action tried x times less often than the others is larger by 1 + ρ·log x."""
     capped: bool
-    """Whether σ₀ is at most what the residuals leave possible, on regressions."""
+    """Whether σ₀ is capped by the residuals, on regressions."""
     prior: float
-    """τ, the standard deviation of an action value of which nothing is known: a part of the range of the return."""
+    """τ, the standard deviation of an unknown action value, relative to the range of the return."""
     weighted: bool
     """Whether p̂ is estimated; if not, it is 1."""
     forgetting: bool
-    """Whether changes of rewards are looked for."""
+    """Whether to test for changing rewards."""
     timed: bool
-    """Whether it is looked for rewards that depend on the step, in a table whose steps share a regression."""
+    """Whether to test for rewards that depend on the step, in a table whose steps share a regression."""
     span: float
     """r, the range of one reward."""
 
@@ -94,9 +94,9 @@ def make_rule(
     forgetting: bool = True,
     timed: bool = True,
 ) -> Rule:
-    """Return the rule for a problem; a terminal state is worth 0, so 0 is among the values that are possible.
+    """Return the rule for a problem; a terminal state has value 0, so 0 is always a possible value.
 
-    `returns` are those seen so far, where the range of rewards is not stated but learned.
+    `returns` are those seen so far, if the range of rewards is learned.
 
     >>> rule = make_rule(horizon=10, reward_range=(-1.0, 0.0))
     >>> rule.ridge, rule.discount, rule.high, rule.low
@@ -107,7 +107,7 @@ def make_rule(
     mean, goal, spread = high, 0.0, horizon * width
     if returns is not None:
         mean, goal = min(returns.best_mean, high), returns.best
-        # the returns that are thought possible, best and worst
+        # the best and worst returns considered possible
         best = min(max(goal, mean * horizon), high * horizon)
         worst = max(min(returns.worst, returns.worst_mean * horizon), low * horizon)
         spread = best - worst or width
@@ -147,10 +147,10 @@ def prior_mean(rule: Rule, left: int) -> float:
 
 @kernel
 def random_share(rule: Rule, outcomes: Ints, sure: int) -> float:
-    """Return p̂ = (½ + random) / (1 + repeated), how likely it is that the outcomes of a pair differ by chance.
+    """Return p̂ = (½ + random) / (1 + repeated), the estimated probability that a pair has random outcomes.
 
-    `outcomes` holds the number of pairs that were visited twice or more, and of those whose outcomes have differed. Of
-    these `sure` have rewards that lie on a line over the step.
+    `outcomes` has the number of pairs visited at least twice, and of those with different outcomes. Of the latter,
+    `sure` have rewards that lie on a line over the step.
     """
     return (0.5 + outcomes[1] - sure) / (1.0 + outcomes[0]) if rule.weighted else 1.0
 
@@ -170,9 +170,9 @@ def residual_width(rule: Rule, residuals: float, visits: float) -> float:
 
 @inlined
 def hidden_width(rule: Rule, share: float, residuals: float, freedom: float) -> float:
-    """Return σ₀ of a regression, c·r·√p̂, but no more than c·√((Σ(y − φᵀŵ)² + 2r²) / (Σ(1 − ℓ) + 2)).
+    """Return σ₀ of a regression, c·r·√p̂, capped at c·√((Σ(y − φᵀŵ)² + 2r²) / (Σ(1 − ℓ) + 2)).
 
-    `freedom` is Σ(1 − ℓ) over all visits: so many errors have shown in the residuals.
+    `freedom` is Σ(1 − ℓ) over all visits, the residual degrees of freedom.
     """
     width = rule.hidden * math.sqrt(share)
     if rule.capped and rule.span > 0.0:
@@ -195,22 +195,22 @@ def squared_targets(reward_squares: float, next_rewards: Floats, arrivals: Float
 
 @inlined
 def possible(rule: Rule, left: int) -> tuple[float, float, float]:
-    """Return v₀, and the least and the largest V that is possible with `left` steps to go."""
+    """Return v₀, and the minimum and maximum possible V with `left` steps to go."""
     steps = duration(rule, left)
     return prior_mean(rule, left), rule.low * steps, rule.high * steps
 
 
 def clipped_all(rule: Rule, gains: Floats, left: int) -> Floats:
-    """Return the same for many states."""
+    """Return the clipped values of many states."""
     steps = duration(rule, left)
     return np.clip(prior_mean(rule, left) + gains, rule.low * steps, rule.high * steps)
 
 
 @inlined
 def largest(q: Floats, rng: np.random.Generator) -> int:
-    """Return the action of the largest value, one at random if some are equal.
+    """Return the action with the largest value; ties are broken at random.
 
-    The values are those before V is clipped: where the cap makes them equal, the larger draw decides.
+    The values are not clipped: if the cap would make them equal, the larger draw decides.
     """
     best = q[0]
     for a in range(1, q.size):
@@ -228,9 +228,9 @@ def largest(q: Floats, rng: np.random.Generator) -> int:
 
 @inlined
 def note_outcome(visits: int, was_random: bool, random: bool, outcomes: Ints) -> None:
-    """Count in `outcomes` the pairs visited twice or more, and those whose outcomes have differed.
+    """Count in `outcomes` the pairs visited at least twice, and those with different outcomes.
 
-    `visits` are those of a pair with the one that has just arrived, which may have made its outcomes `random`.
+    `visits` includes the visit that has just arrived, which may have made the pair's outcomes `random`.
     """
     outcomes[0] += visits == 2
     outcomes[1] += random and not was_random

@@ -1,4 +1,4 @@
-"""`AutoPSVI` in simulators: what it plans from the stored transitions, and how its policy acts."""
+"""`AutoPSVI` in simulators: planning from the stored transitions, and its policies."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def is_table(states: Sparse) -> bool:
-    """Tell whether every state has a single feature, and that is 1."""
+    """Whether the features of every state are one-hot."""
     return bool((np.diff(states.starts) == 1).all() and (states.values == 1.0).all())
 
 
 def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
-    """Return the counts of a table of so many `states`, where `feature` is the row of the table for each state."""
+    """Return the counts of a table with this number of `states`; `feature` is each state's row of the table."""
     pair = feature[rows.state] * actions + rows.action
     after = np.where(rows.after == TERMINAL, states, feature[rows.after])
     order = np.lexsort((after, pair))
@@ -67,7 +67,7 @@ def make_counts(rows: Rows, feature: Ints, states: int, actions: int) -> Counts:
 
 
 def widened(returns: Returns, rewards: Floats, *, whole: bool) -> Returns:
-    """Return the range of `returns` with those of a trajectory, which may be a `whole` episode.
+    """Return `returns` widened by those of a trajectory, which may be a `whole` episode.
 
     >>> widened(Returns(), np.array([-1.0, 3.0, -2.0]), whole=True)
     Returns(worst=-2.0, best=1.0, worst_mean=0.0, best_mean=0.0)
@@ -86,36 +86,36 @@ _NO_ROWS = np.zeros(0, np.int64)
 
 
 class Plan(NamedTuple):
-    """What a policy is made of: a table of actions, or weights; the other one is empty."""
+    """The data of a policy: a table of actions, or weights; the other one is empty."""
 
     features: Ints
-    """The features that arrived states have had, ascending, shape (k,)."""
+    """The features that have occurred, ascending, shape (k,)."""
     actions: Ints
-    """The action for each step and feature, where every state has a feature of its own, shape (H, k)."""
+    """The action for each step and feature, if features are one-hot, shape (H, k)."""
     weights: Floats
-    """w − w₀ for each of the last L steps, action and feature, shape (L, A, k); all before play the first."""
+    """w − w₀ for each of the last L steps, action and feature, shape (L, A, k); earlier steps use the first."""
     keys: Ints = _NO_ROWS
-    """Of the rows of all regressions, where they are kept by their rows, ascending in each."""
+    """Keys of the rows of all regressions, if these are stored as rows, ascending within each."""
     ends: Ints = _NO_ROWS
-    """Where the rows of each regression end."""
+    """End of each regression's rows."""
     duals: Singles = np.zeros((0, 0), np.float32)
-    """Of each row and step of its regression, from which the next plan starts."""
+    """Duals of each row and step of its regression, from which the next plan starts."""
 
 
-#: Numbers of an observation beyond which fewer transitions are kept, so that they take no more room.
+#: Length of an observation beyond which fewer transitions are stored, to bound memory.
 LONG = 32
 
-#: What is planned before anything has arrived.
+#: The plan before anything has arrived.
 NOTHING = Plan(np.zeros(0, np.int64), np.zeros((0, 0), np.int64), np.zeros((0, 0, 0)))
 
 
 class FeaturePolicy:
-    """Acts greedily on the weights of a plan; where no feature has been seen, all actions are alike."""
+    """Acts greedily on the weights of a plan; uniformly in states without known features."""
 
     def __init__(self, plan: Plan, problem: SimulatorProblem, seed: int) -> None:
         self._plan, self._actions = plan, problem.actions
         self._ahead = problem.horizon - max(len(plan.actions), len(plan.weights))
-        """Steps before the last L."""
+        """Number of steps before the last L."""
         self._rng = np.random.default_rng(seed)
         self._q = np.zeros(problem.actions)
 
@@ -129,7 +129,7 @@ class FeaturePolicy:
         return shares
 
     def _best(self, step: int, state: SparseVector | SparseRows) -> list[int]:
-        """Return the actions whose values are the largest."""
+        """Return the maximising actions."""
         plan, q, step = self._plan, self._q, max(step - self._ahead, 0)
         q[:] = 0.0
         if plan.actions.size:
@@ -140,7 +140,7 @@ class FeaturePolicy:
         elif plan.weights.size:
             starts = state.starts if isinstance(state, SparseRows) else _NO_ROWS
             linear_values(plan.weights[step], plan.features, starts, state.indices, state.values, q)
-        values = q.tolist()  # lists are faster than arrays of a few numbers
+        values = q.tolist()  # lists are faster than small arrays
         best = max(values)
         return [action for action, value in enumerate(values) if value == best]
 
@@ -156,7 +156,7 @@ class NetworkPolicy:
 
 
 def most_rows(rows: int, problem: SimulatorProblem) -> int:
-    """Return how many transitions are kept: fewer of observations that have many numbers, or very many features."""
+    """Return the maximum number of stored transitions: fewer for long observations or very many features."""
     if not isinstance(problem.features, Adaptive):
         many = problem.features.size > MOST_EXACT and not isinstance(problem.features, OneHot)
         return min(rows, MOST_ROWS) if many else rows
@@ -169,34 +169,34 @@ class AutoSparseAgent(SparseAgent):
     def __init__(self, settings: AutoPSVI, problem: SimulatorProblem) -> None:
         shared = problem.homogeneous if settings.ablation.shared is None else settings.ablation.shared
         super().__init__(settings, problem, shared=shared, most_rows=most_rows(settings.ablation.rows, problem))
-        settings.rule(problem, problem.reward_range)  # refuses a range that is not finite
+        settings.rule(problem, problem.reward_range)  # rejects an infinite range
         self._returns = Returns()
         self._changes = Changes(self.slots, settings.ablation.rows)
         self._aliasing = Aliasing(settings.ablation.rows)
         self._plan = NOTHING
         self.residual = 0.0
-        """The largest residual that sweeps have left in the last plan, in units of the noise."""
+        """The largest residual left by the sweeps of the last plan, in units of the noise."""
         self._choice = Choice(problem.features, problem) if isinstance(problem.features, Adaptive) else None
 
     @property
     def features(self) -> FeatureMap:
-        """The feature map that the last plan was made with."""
+        """The feature map of the last plan."""
         return self.problem.features if self._choice is None else self._choice.map
 
     @property
     def aliased(self) -> bool:
-        """Whether it has become evident, in a table, that observations do not tell states apart."""
+        """Whether the observations of a table were found not to identify states."""
         return self._aliasing.found
 
     @property
     def _ahead(self) -> int:
-        """L, how many steps are planned: on a network no more than it looks ahead itself."""
+        """L, the number of steps planned: on a network, at most its effective horizon."""
         learned = isinstance(self.features, Network) and self.slots == 1
         return min(self.problem.horizon, LONGEST) if learned else self.problem.horizon
 
     @property
     def _rule(self) -> Rule:
-        """The rule, of a range that may have been widened since the last plan."""
+        """The rule for the current range, which may have been widened since the last plan."""
         returns = self._returns if self.problem.learned_range else None
         rule: Rule = self.settings.rule(self.problem, self.reward_range, returns, self._ahead)
         return rule
@@ -230,9 +230,9 @@ class AutoSparseAgent(SparseAgent):
         return self._choice.encoded(self._numbers())
 
     def _bounds(self) -> tuple[float, float]:
-        """Return the least and the largest value that is possible, discounted as those of a network are.
+        """Return the minimum and maximum possible value, with a network's discount.
 
-        Where the range of rewards is learned, they are at most twice what has been seen of returns.
+        If the range of rewards is learned, they are limited to twice the returns seen.
         """
         assert self._choice is not None
         (low, high), seen, steps = self.reward_range, self._returns, self._choice.duration
@@ -243,11 +243,11 @@ class AutoSparseAgent(SparseAgent):
         return least, most
 
     def _numbers(self) -> Floats:
-        """Return the observations that have arrived, where they are stored as they are."""
+        """Return the raw observations that have arrived."""
         return numbers_of(self.store.states(), self.problem.features.size)
 
     def note(self, trajectory: Trajectory) -> None:
-        """Note the returns, and compare the rewards of states that have a feature of their own with those before."""
+        """Record the returns, and compare the rewards of one-hot states with earlier ones."""
         whole = trajectory.first == 0 and (trajectory.terminated or len(trajectory.rewards) == self.problem.horizon)
         self._returns = widened(self._returns, trajectory.rewards, whole=whole)
         if self.problem.joint:
@@ -305,7 +305,7 @@ class AutoSparseAgent(SparseAgent):
     def plan_set(self, rng: np.random.Generator, count: int) -> PlanSet:
         problem, plans = self.problem, self._draw(rng, count)[0]
         features = plans[0].features
-        if plans[0].actions.size:  # a table is weights, too: 1 for the action that is taken
+        if plans[0].actions.size:  # a table as weights: 1 for the chosen action
             chosen = np.stack([plan.actions for plan in plans])[:, :, np.newaxis]
             weights = (chosen == np.arange(problem.actions)[:, np.newaxis]).astype(np.float64)
         elif plans[0].weights.size:
@@ -316,7 +316,7 @@ class AutoSparseAgent(SparseAgent):
         return PlanSet(weights[:, :, np.newaxis], features, NO_WIDTHS, caps, 1.0, 0.0, 0.0, False)
 
     def _draw(self, rng: np.random.Generator, count: int) -> tuple[list[Plan], float]:
-        """Return so many plans, made from the same factors, and what a step of one has cost."""
+        """Return `count` plans, made from the same factors, and the cost of one step."""
         if self._choice is not None:
             if not len(self.store):
                 return [NOTHING], 0.0
@@ -337,7 +337,7 @@ class AutoSparseAgent(SparseAgent):
         return self._draw_weights(states, features, share, rng, count)
 
     def _draw_last_layer(self, choice: Choice, rng: np.random.Generator, count: int) -> tuple[list[Plan], float]:
-        """Return so many plans, each one draw of a network's output layer for all steps, and what a step has cost."""
+        """Return `count` plans, each one draw of a network's output layer for all steps, and the cost of one step."""
         drawn, price = choice.draw(self._rule.residual, count, rng)
         features, table = np.arange(choice.map.size), np.zeros((0, 0), np.int64)
         return [Plan(features, table, each[np.newaxis]) for each in drawn], price / self.problem.horizon
@@ -392,7 +392,7 @@ class AutoSparseAgent(SparseAgent):
         return [Plan(features, np.zeros((0, 0), np.int64), each) for each in weights], total / horizon
 
     def _draw_by_rows(self, states: Sparse, rng: np.random.Generator, count: int) -> tuple[list[Plan], float]:
-        """Return so many plans, whose regressions are kept by their rows, and what a step of one has cost."""
+        """Return `count` plans, with regressions stored as rows, and the cost of one step."""
         horizon, before = self.problem.horizon, self._plan
         layout = make_layout(states, self.problem.actions, joint=self.problem.joint)
         check_room(
@@ -432,10 +432,10 @@ class AutoSparseAgent(SparseAgent):
         ends = [0, *plan.ends.tolist()]
         rows = rows and plan.ends.size in (0, self.slots) and sorted(ends) == ends and ends[-1] == plan.keys.size
         if not rows or (*plan.actions.shape, *plan.weights.shape) not in shapes:
-            raise InvalidInputError("memory must hold a plan that fits the problem")
+            raise InvalidInputError("memory must hold a plan for this problem")
         returns = memory["returns"].tolist()
         if len(returns) != len(Returns._fields) or max(returns[0::2]) > 0.0 or min(returns[1::2]) < 0.0:
-            raise InvalidInputError("memory['returns'] must be the worst and the best returns and means, 0 included")
+            raise InvalidInputError("memory['returns'] must be the worst and best returns and means, including 0")
         size = self.problem.features.size if self._choice is None else Distinct().size
         self._changes.restore(memory, size, self.problem.actions)
         self._aliasing.restore(memory)
@@ -443,7 +443,7 @@ class AutoSparseAgent(SparseAgent):
         if self._choice is not None:
             self._choice.restore(memory)
             if self._choice.plays_values and plan.weights.shape != (1, self.blocks, self._choice.map.size):
-                raise InvalidInputError("memory must hold a plan that fits its network")
+                raise InvalidInputError("memory must hold a plan for its network")
         self._plan = plan
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
-"""The rule where Ω is diagonal: one weight for each pair of a state and an action, on all states or those seen so far.
+"""The rule with diagonal Ω: one weight for each pair of state and action, on all states or those seen so far.
 
-Finite problems with one-hot features and sampled ones with a feature for each state share this code.
+Finite problems and simulators with one-hot features share this code.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from belated.types import Floats, Ints
 
 
 class Counts(NamedTuple):
-    """What one regression knows; the pair (s, a) is entry s·A + a, and state S is the terminal one, worth nothing."""
+    """The counts of one regression; the pair (s, a) is entry s·A + a, and state S is the terminal one, of value 0."""
 
     visits: Ints
     """n(s, a), shape (S·A,)."""
     reward_sums: Floats
     """Rewards received at (s, a), shape (S·A,)."""
     kinds: Ints
-    """How many different states have followed (s, a), shape (S·A,)."""
+    """Number of distinct next states of (s, a), shape (S·A,)."""
     after: npt.NDArray[np.int32]
-    """Which they are, shape (S·A, C)."""
+    """The next states, shape (S·A, C)."""
     often: npt.NDArray[np.int32]
-    """How often each has followed, shape (S·A, C)."""
+    """How often each of them occurred, shape (S·A, C)."""
     next_rewards: Floats
     """Rewards received on the way to s', shape (S + 1,)."""
     arrivals: Floats
@@ -45,10 +45,10 @@ class Counts(NamedTuple):
     reward_squares: float
     """Σr²."""
     random: Ints
-    """1 for each pair whose outcomes have differed, shape (S·A,)."""
+    """1 for each pair with different outcomes, shape (S·A,)."""
     lines: Floats
-    """Where the rewards of a pair depend on the step: the slope, the mean step, and what the slope explains of the sum
-    of squares; else 0, shape (3, S·A)."""
+    """If the rewards of a pair depend on the step: the slope, the mean step, and the explained sum of squares; else 0,
+    shape (3, S·A)."""
 
 
 class SweepScratch(NamedTuple):
@@ -59,7 +59,7 @@ class SweepScratch(NamedTuple):
     means: Floats
     """ŵ of each pair, shape (S·A,)."""
     spread: Floats
-    """What the variance of each pair is made of, see `fill_spread`, shape (3, S·A)."""
+    """The components of each pair's variance, see `fill_spread`, shape (3, S·A)."""
     q: Floats
     """φᵀw of the actions of one state, shape (A,)."""
 
@@ -68,10 +68,10 @@ class SweepScratch(NamedTuple):
 def fill_spread(
     rule: Rule, visits: Floats, random: Ints, actions: int, share: float, rng: np.random.Generator, spread: Floats
 ) -> None:
-    """Set what the variance of each pair is made of, for one plan.
+    """Set the components of each pair's variance, for one plan.
 
-    That of its action value is spread[0]·s² + spread[1], and spread[2] more when an action is chosen. Whether a pair is
-    random although its outcomes were all equal is drawn; `share` is p̂.
+    The variance of its action value is spread[0]·s² + spread[1], plus spread[2] when an action is chosen. Whether a
+    pair with equal outcomes is random is drawn; `share` is p̂.
     """
     ridge = rule.ridge
     for j in range(visits.size):
@@ -89,7 +89,7 @@ def fill_spread(
             spread[0, j] = wider * n * n / (known * known * known)  # (1 − λ/Ω)²/Ω
             spread[1, j] += wider * rule.hidden * rule.hidden * n / (known * known * known)  # D = n·ℓ, ℓ = 1/Ω
             continue
-        alike = 2.0 * share / (n + 1.0)  # p̂ times the chance that n outcomes are equal
+        alike = 2.0 * share / (n + 1.0)  # p̂ times the probability that n random outcomes are equal
         if rng.random() < alike / (alike + 1.0 - share):
             into, width = (1, rule.hidden) if rng.random() < math.sqrt(share) else (2, rule.slab)
             spread[into, j] += wider * width * width * n / (known * known * known)
@@ -112,16 +112,18 @@ def fit(rule: Rule, counts: Counts, draft: SweepScratch, following: Floats, left
         moment = counts.reward_sums[j]
         for i in range(counts.kinds[j]):
             moment += counts.often[j, i] * gains[counts.after[j, i]]
-        if counts.lines[0, j] != 0.0:  # every reward is moved along the line, to this step
+        if counts.lines[0, j] != 0.0:  # every reward is shifted along the line to this step
             mean = counts.reward_sums[j] / n
             there = mean + counts.lines[0, j] * (rule.horizon - left - counts.lines[1, j])
             shift = min(max(there, rule.low), rule.high) - mean
-            more += shift * (2.0 * moment + n * shift) - counts.lines[2, j]  # Σ(y + shift)² − Σy², and less to explain
+            more += (
+                shift * (2.0 * moment + n * shift) - counts.lines[2, j]
+            )  # Σ(y + shift)² − Σy², less the explained part
             moment += n * shift
         weight = moment / (n + rule.ridge)
         fitted += weight * (moment + rule.ridge * weight)
         means[j] = weight
-        random_visits += n * counts.random[j]  # all residuals are theirs
+        random_visits += n * counts.random[j]  # only these have residuals
     squares = squared_targets(counts.reward_squares, counts.next_rewards, counts.arrivals, gains) + more
     return residual_width(rule, squared_residuals(squares, fitted), random_visits)
 
@@ -140,8 +142,8 @@ def sweep(
 ) -> None:
     """Plan the steps from `last - 1` back to `first` into `policy` (H, S), with V in `values` (H + 1, S).
 
-    Only the states that have been `seen` are planned for; one normal number is drawn for each of their actions, and one
-    more where it is noise of the choice alone. What was never seen has followed nothing, so its value does not matter.
+    Only states that have been `seen` are planned for; one normal number is drawn for each of their actions, and one
+    more if there is noise of the choice. An unseen state was never a next state, so its value does not matter.
     """
     actions = counts.visits.size // seen.size
     for h in range(last - 1, first - 1, -1):
@@ -166,7 +168,7 @@ def sweep(
 
 @kernel
 def play_unseen(seen: Ints, actions: int, rng: np.random.Generator, policy: Ints) -> None:
-    """Let `policy` (H, S) take a random action wherever nothing has been seen."""
+    """Set `policy` (H, S) to random actions in unseen states."""
     for h in range(policy.shape[0]):
         for s in range(seen.size):
             if seen[s] == 0:

@@ -1,4 +1,4 @@
-"""Where the log is kept: in memory, in a SQLite file, or on a PostgreSQL server."""
+"""Stores for the log: in memory, in a SQLite file, or on a PostgreSQL server."""
 
 from belated.decisions._store.base import Store
 from belated.decisions._store.memory import MemoryStore
@@ -8,7 +8,7 @@ __all__ = ["MemoryStore", "SQLiteStore", "Store", "open_store"]
 
 
 def open_store(where: str) -> Store:
-    """Open the store at a path, or at an address such as postgresql://host/name."""
+    """Open the store at a path, or at a URL such as postgresql://host/name."""
     if where.startswith(("postgresql://", "postgres://")):
         from belated.decisions._store.postgres import PostgresStore
 

@@ -1,7 +1,7 @@
 """The chain of a model's log: every row carries a digest of itself and of the digest before it.
 
-So a row that was changed, lost, moved or put in is found by whoever reads the log, and the digest of the last row
-stands for all of it: two logs with the same one are the same. It shows damage and mix-ups, not forgery.
+So whoever reads the log detects rows that were altered, lost, moved or inserted, and the digest of the last row
+identifies the whole log. This detects damage and mix-ups, not forgery.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _DECISION, _EVENT = struct.Struct("<qqqqqdddqq12i"), struct.Struct("<qqqqdddd4i"
 
 
 class Head(NamedTuple):
-    """The last place of a model's log, and the digest there."""
+    """The last position of a model's log, and the digest there."""
 
     seq: int
     chain: bytes
 
 
 class Gap(NamedTuple):
-    """Rows that were dropped, from one place to another, with the digests before the first and after the last."""
+    """A range of dropped rows, with the digests before the first and after the last."""
 
     first: int
     last: int
@@ -33,12 +33,12 @@ class Gap(NamedTuple):
 
 
 def origin(store: bytes, model: str) -> bytes:
-    """Return the digest before the first row of a model: no two stores have the same."""
+    """Return the digest before the first row of a model, unique to the store."""
     return blake2b(store + model.encode(), digest_size=SIZE).digest()
 
 
 def seal(*values: object) -> bytes:
-    """Return the digest of a row that stands outside the logs, such as settings."""
+    """Return the digest of a row that is not part of a log, such as settings."""
     plain = tuple(each + 0.0 if isinstance(each, float) else each for each in values)
     return blake2b(ascii(plain).encode(), digest_size=SIZE).digest()
 
@@ -67,7 +67,7 @@ def link_event(before: bytes, values: Sequence[Any]) -> bytes:
     """Return the digest of an event, from the columns of its table and the digest before it."""
     seq, model, name, kind, event, version, reward, slot, received, observed, counted, due, *_ = values
     parts = model.encode(), name.encode(), kind.encode(), event.encode()
-    numbers = _EVENT.pack(  # adding 0.0 makes -0.0 what databases make of it
+    numbers = _EVENT.pack(  # adding 0.0 turns -0.0 into 0.0, as databases do
         seq, version, counted, -1 if slot is None else slot, nan if reward is None else reward + 0.0, received + 0.0,
         nan if observed is None else observed + 0.0, nan if due is None else due + 0.0, *map(len, parts),
     )  # fmt: skip
@@ -75,7 +75,7 @@ def link_event(before: bytes, values: Sequence[Any]) -> bytes:
 
 
 def merge_gaps(gaps: Sequence[Gap]) -> list[Gap]:
-    """Return gaps in order, those that follow one another as one."""
+    """Return gaps in order, with adjacent ones merged."""
     merged: list[Gap] = []
     for gap in sorted(gaps):
         if merged and merged[-1].after == gap.before:

@@ -1,4 +1,4 @@
-"""A store that lasts as long as the process: for notebooks, simulations and tests."""
+"""An in-memory store, for notebooks, simulations and tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from belated.decisions._store.chain import Head
 
 
 class MemoryStore:
-    """A `Store` that lasts as long as the process."""
+    """A `Store` in memory, which ends with the process."""
 
     shared = False
 
@@ -63,7 +63,7 @@ class MemoryStore:
             if len(rows) > 1:
                 names = [name for row in rows for name in _unique(row)]
                 if len(set(names)) < len(names):
-                    raise ConflictError("an id, a key or an event is twice in a batch")
+                    raise ConflictError("an id, a key or an event occurs twice in a batch")
             for row in rows:
                 self._keep(row)
 
@@ -122,7 +122,7 @@ class MemoryStore:
         with self._lock:
             model = plan.model
             if (model, plan.place) in self._plans:
-                raise ConflictError(f"model {model!r} already has a set of plans of place {plan.place}")
+                raise ConflictError(f"model {model!r} already has a set of plans at position {plan.place}")
             self.append([row])
             others = {where: each for where, each in self._plans.items() if where[0] != model or where[1] in keep}
             self._plans = {**others, (model, plan.place): plan}
@@ -200,7 +200,7 @@ class MemoryStore:
         with self._lock:
             known = self._snapshots.get(row.model, ())
             if not row.base and any(each.base and each.seq == row.seq for each in known):
-                return  # the log begins here: what was purged stands nowhere else
+                return  # the log starts here: purged rows are nowhere else
             others = [each for each in known if each.seq != row.seq]
             ordered = sorted([row, *others], key=lambda each: -each.seq)
             self._snapshots[row.model] = [each for i, each in enumerate(ordered) if i < keep or each.base]
@@ -225,18 +225,18 @@ class MemoryStore:
         return []
 
     def forget(self, model: str, ids: Iterable[str]) -> None:
-        """Drop decisions with their events, and remember that there were decisions with these ids."""
+        """Drop decisions with their events, and remember their ids as forgotten."""
         with self._lock:
             gone = set(ids)
             ours = {time for id in gone if (time := time_of(id)) is not None}  # noqa: A001
-            if ours:  # ids hold milliseconds
+            if ours:  # ids contain milliseconds
                 self._purged[model] = max(self._purged.get(model, 0.0), max(ours) + 1e-3)
             own = np.array([_short(id) for id in gone if time_of(id) is None], np.uint64)  # noqa: A001
             self.forgotten_keys = np.union1d(self.forgotten_keys, own)
             self._drop(model, gone, True)
 
     def _drop(self, model: str, ids: Iterable[str], ticks: bool) -> None:
-        """Forget decisions with their events, and the ticks: what they did is done."""
+        """Drop decisions with their events, and ticks, whose effect is in the base."""
         gone = set(ids)
         for id in gone:  # noqa: A001
             self._events.pop(id, None)
@@ -262,7 +262,7 @@ class MemoryStore:
         return place < len(self.forgotten_keys) and bool(self.forgotten_keys[place] == _short(id))
 
     def set_forgotten(self, model: str, before: float, keys: npt.NDArray[np.uint64]) -> None:
-        """Take over what another store of this kind has forgotten."""
+        """Copy what another store of this kind has forgotten."""
         self._purged[model], self.forgotten_keys = before, keys
 
     def alone(self, what: str) -> AbstractContextManager[bool]:
@@ -289,7 +289,7 @@ def _unique(row: Row) -> list[tuple[object, ...]]:
 
 
 def _short(key: str) -> np.uint64:
-    """Return a digest of a key, by which it is remembered for little memory."""
+    """Return a short digest of a key."""
     return np.uint64(int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little"))
 
 

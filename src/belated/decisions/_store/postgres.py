@@ -1,8 +1,8 @@
-"""The store on a PostgreSQL server: for any number of processes that decide and take rewards in together.
+"""The store on a PostgreSQL server, shared by any number of processes.
 
-Every process applies the whole log by itself, so none of them is special, and any may stop at any time. That needs
-one order of the log for all: a commit takes a lock of the database, under which places are given and which it holds
-until it is done, so that a place is never visible before a smaller one. Many rows per commit keep that cheap.
+Every process applies the whole log itself, so there is no leader, and any process may stop at any time. This requires a
+total order of the log: a commit holds a database lock, under which positions are assigned, until it is done, so that a
+position never becomes visible before a smaller one. Many rows per commit keep that cheap.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from belated.decisions._operations import ConflictError, StoreError, StoreFullEr
 from belated.decisions._store.sql import SQLStore
 from belated.errors import BelatedError, InvalidInputError
 
-#: The tables live in a schema of this name; the lock under which rows are appended.
+#: Name of the database schema; key of the lock under which rows are appended.
 SCHEMA, _LOCK = "belated", 0x62656C6174656421
-#: Seconds for a connection, the lock, one statement, and without a sign of the server: one that hangs is given up.
+#: Timeouts in seconds: to connect, for the lock, for one statement, and without a response from the server.
 CONNECTING, LOCK, STATEMENT, SILENCE = 5, 5, 15, 20
-#: What libpq is told of that, unless the address says otherwise.
+#: The libpq parameters for these, unless the URL sets them.
 _PARAMETERS = {
     "connect_timeout": CONNECTING,
     "tcp_user_timeout": 1000 * SILENCE,
@@ -35,14 +35,14 @@ _PARAMETERS = {
 }
 
 
-#: What is said of such an address shows nothing of it: any part may be one of a password.
-_UNREADABLE = "the address of a store on PostgreSQL must be as postgresql://user:password@host/name, percent-encoded"
+#: The error shows nothing of the URL, since any part of it may belong to a password.
+_UNREADABLE = "the URL of a PostgreSQL store must look like postgresql://user:password@host/name, percent-encoded"
 
 
 class PostgresStore(SQLStore):
     """A `Store` in a PostgreSQL database, for several processes.
 
-    `address` is what psycopg takes, such as `postgresql://user@host/database`.
+    `address` is a connection string for psycopg, such as `postgresql://user@host/database`.
     """
 
     types = {"int": "BIGINT", "real": "DOUBLE PRECISION", "text": "TEXT", "blob": "BYTEA", "strict": ""}  # noqa: RUF012
@@ -52,7 +52,7 @@ class PostgresStore(SQLStore):
         try:
             import psycopg
         except ImportError:
-            raise BelatedError("a store on PostgreSQL needs psycopg: pip install 'psycopg[binary]'") from None
+            raise BelatedError("a PostgreSQL store needs psycopg: pip install 'psycopg[binary]'") from None
         _check_address(address)
         super().__init__()
         self._psycopg: Any = psycopg
@@ -68,7 +68,7 @@ class PostgresStore(SQLStore):
         self._check_schema()
 
     def _connect(self) -> None:
-        """Connect; again, to the same store only."""
+        """Connect; a reconnection must reach the same store."""
         try:
             limits = f"-c statement_timeout={STATEMENT}s -c lock_timeout={LOCK}s"
             given = {**_PARAMETERS, **self._psycopg.conninfo.conninfo_to_dict(self._address)}
@@ -77,7 +77,7 @@ class PostgresStore(SQLStore):
         except self._psycopg.ProgrammingError:
             raise InvalidInputError(_UNREADABLE) from None
         except self._psycopg.Error as error:
-            raise StoreError(f"the store on PostgreSQL cannot be reached: {mask(str(error))}") from None
+            raise StoreError(f"the PostgreSQL store cannot be reached: {mask(str(error))}") from None
         if self.id:
             self._check_schema()
 
@@ -98,7 +98,7 @@ class PostgresStore(SQLStore):
             return ConflictError(f"already in the store: {error}")
         if isinstance(error, self._psycopg.errors.DiskFull):
             return StoreFullError(f"there is no space left for the store: {error}")
-        return StoreError(f"the store on PostgreSQL cannot be written: {error}")
+        return StoreError(f"the PostgreSQL store cannot be written: {error}")
 
     def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with self._mutex:
@@ -108,7 +108,7 @@ class PostgresStore(SQLStore):
                 rows: list[tuple[Any, ...]] = self._connection.execute(_dialect(statement), values).fetchall()
                 return rows
             except self._psycopg.Error as error:
-                raise StoreError(f"the store on PostgreSQL cannot be read: {error}") from error
+                raise StoreError(f"the PostgreSQL store cannot be read: {error}") from error
 
     def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
         with self._connection.cursor() as cursor:
@@ -119,7 +119,7 @@ class PostgresStore(SQLStore):
             return int(cursor.rowcount)
 
     def _whole(self) -> list[str]:
-        """Let the server check its tables and indices, if the extension amcheck is there; reading finds the rest."""
+        """Let the server check its tables and indices, if the extension amcheck is installed."""
         if not self._read("SELECT 1 FROM pg_extension WHERE extname = 'amcheck'"):
             return []
         try:
@@ -135,11 +135,11 @@ class PostgresStore(SQLStore):
             return [str(error)]
 
     def _scrub(self) -> None:
-        """Leave it to the server: VACUUM FULL rewrites tables, and locks them."""
+        """Do nothing: it would take VACUUM FULL, which locks the tables."""
 
     @contextmanager
     def alone(self, what: str) -> Iterator[bool]:
-        """Hold a lock of the database that ends with the connection, if nobody else has it."""
+        """Hold an advisory lock, which ends with the connection, if it is free."""
         number = int.from_bytes(blake2b(what.encode(), digest_size=8).digest(), "little", signed=True)
         alone = bool(self._read("SELECT pg_try_advisory_lock(?)", (number,))[0][0])
         try:
@@ -164,7 +164,7 @@ class PostgresStore(SQLStore):
 
 
 def _check_address(address: str) -> None:
-    """Raise InvalidInputError if psycopg would take a part of the password for something else, and show it."""
+    """Raise InvalidInputError if psycopg would misparse the password and show part of it in an error."""
     credentials = address.partition("://")[2].rpartition("@")[0]
     if credentials.count(":") > 1 or re.search(r"[\s@/?#\[\]]", credentials):
         raise InvalidInputError(_UNREADABLE)
@@ -172,9 +172,9 @@ def _check_address(address: str) -> None:
 
 @cache
 def _bounded(psycopg: Any) -> Any:
-    """Return the class of connections that give a server up that does not answer, and are closed then.
+    """Return a connection class that gives up on an unresponsive server, and closes the connection.
 
-    The server ends what takes it too long by itself. If it hangs, nobody but the one who waits can tell.
+    A working server cancels slow statements itself; if the server hangs, only the client can notice.
     """
 
     class Bounded(psycopg.Connection):  # type: ignore[misc]
@@ -191,7 +191,7 @@ def _bounded(psycopg: Any) -> Any:
                         heard = now
                     elif now - heard > SILENCE:
                         self.pgconn.finish()
-                        raise psycopg.OperationalError(f"no answer within {SILENCE} seconds")
+                        raise psycopg.OperationalError(f"no response within {SILENCE} seconds")
                     waits = gen.send(ready)
             except StopIteration as ended:
                 return ended.value

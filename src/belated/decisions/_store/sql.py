@@ -1,4 +1,4 @@
-"""What the stores on SQL databases share: one schema, and the same statements."""
+"""The part shared by stores in SQL databases: one schema, and the same statements."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from belated.decisions._store.base import DroppedError
 from belated.decisions._store.chain import Gap, Head, link_decision, link_event, merge_gaps, origin, seal
 from belated.errors import DamagedFileError
 
-#: Of the tables below. A store with another one is refused.
+#: Version of the tables below. A store with another version is rejected.
 SCHEMA = 3
-#: Places of the log that are read at a time.
+#: Log positions read at a time.
 _PAGE = 5_000
 
 _log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ _INSERT_DECISION, _INSERT_EVENT = _insert("decision", DecisionRow.__slots__), _i
 DECISION, EVENT = ", ".join(DecisionRow.__slots__), ", ".join(EventRow.__slots__)
 _PLAN = ", ".join(PlanRow._fields)
 _GAP, _SETTINGS, _SNAPSHOT = ", ".join(Gap._fields), ", ".join(SettingsRow._fields), ", ".join(SnapshotRow._fields)
-#: Where digests are: place, digest, table, and by which column it is searched.
+#: Where digests are stored: position, digest, table, and search column.
 _CHAINS = ("seq", "chain", "decision", "seq"), ("seq", "chain", "event", "seq")
 _ERASED = "INSERT INTO erased (model, id) VALUES (?, ?) ON CONFLICT (model, id) DO NOTHING"
 _HEAD = (
@@ -113,17 +113,17 @@ def _to_decision(values: Sequence[Any]) -> DecisionRow:
     try:
         row.ranking = _ranking(values[_RANKING])
     except (TypeError, ValueError) as error:
-        raise DamagedFileError(f"the decision at place {row.seq} of the store cannot be read: {error}") from None
+        raise DamagedFileError(f"the decision at position {row.seq} of the store cannot be read: {error}") from None
     return row
 
 
 def _short(id: str) -> bytes:  # noqa: A002
-    """Return by what an erased id is known."""
+    """Return the digest under which an erased id is remembered."""
     return blake2b(id.encode(), digest_size=8).digest()
 
 
 def checked(before: bytes, values: Sequence[Any]) -> Row | None:
-    """Return the row of some columns, if it is what was written after a row with the digest `before`."""
+    """Return the row of some columns if its digest matches, given the digest `before` it; else None."""
     is_decision = len(values) == len(DecisionRow.__slots__)
     try:
         if (link_decision if is_decision else link_event)(before, values) != values[-1]:
@@ -134,38 +134,38 @@ def checked(before: bytes, values: Sequence[Any]) -> Row | None:
 
 
 class SQLStore(ABC):
-    """A `Store` in SQL. A subclass brings the connection and names the types."""
+    """A `Store` in an SQL database. Subclasses provide the connection and the column types."""
 
     types: dict[str, str]
     shared = False
 
     def __init__(self) -> None:
         self.id = b""
-        """Given at random when the tables are made."""
+        """Random id, assigned when the tables are created."""
         self._known: dict[str, Head] = {}
-        """Of each model, the last place that this process has written or read up to."""
+        """For each model, the last position that this process has read or written."""
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
-        """Begin, then commit or roll back; raise the database's errors as ours. Not reentrant."""
+        """Begin, then commit or roll back; translate the database's errors. Not reentrant."""
 
     @abstractmethod
     def _read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     @abstractmethod
     def _write(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
-        """Execute a statement for each of `rows`, within a transaction; return how many rows it changed."""
+        """Execute a statement for each of `rows`, within a transaction; return the number of rows changed."""
 
     @abstractmethod
     def _whole(self) -> list[str]:
-        """Return what the database itself finds wrong with its files."""
+        """Return the problems found by the database's own integrity check."""
 
     @abstractmethod
     def _scrub(self) -> None:
-        """Leave no bytes of deleted rows behind, where that is in our hands."""
+        """Remove the bytes of deleted rows from the files, as far as possible."""
 
     def _create_tables(self) -> None:
-        """Make the tables, within a transaction."""
+        """Create the tables, within a transaction."""
         for statement in TABLES.format(**self.types).split(";"):
             if statement.strip():
                 self._write(statement, [()])
@@ -173,15 +173,15 @@ class SQLStore(ABC):
         self._write("INSERT INTO belated (schema_version, id, seal) VALUES (?, ?, ?)", [(SCHEMA, made, seal(made))])
 
     def _check_schema(self) -> None:
-        """Raise DamagedFileError unless the tables have the version that this belated reads."""
+        """Raise DamagedFileError unless the tables have the version that this code reads."""
         version = self._read("SELECT max(schema_version) FROM belated")[0][0]
         if version != SCHEMA:
-            raise DamagedFileError(f"the store has version {version} of the tables, this belated reads {SCHEMA}")
+            raise DamagedFileError(f"the store has version {version} of the tables, but this code reads {SCHEMA}")
         found = self._read("SELECT id, seal FROM belated")
         if len(found) != 1 or seal(found[0][0]) != found[0][1]:
-            raise DamagedFileError("the name that the store gave itself is not what was written")
+            raise DamagedFileError("the id of the store was altered")
         if found[0][0] != (self.id or found[0][0]):
-            raise StoreError("there is another store now where the one that was opened had been: start again")
+            raise StoreError("the store was replaced by another one: restart the process")
         self.id = found[0][0]
 
     def append(self, rows: Sequence[Row]) -> None:
@@ -194,7 +194,7 @@ class SQLStore(ABC):
         self._known |= reached
 
     def _append(self, rows: Sequence[Row], heads: Mapping[str, Head]) -> dict[str, Head]:
-        """Insert rows after `heads`, within a transaction; return the new ones."""
+        """Insert rows after `heads`, within a transaction; return the new heads."""
         place = max((head.seq for head in heads.values()), default=0)
         decisions, events = [], []
         chains = {model: head.chain for model, head in heads.items()}
@@ -224,25 +224,25 @@ class SQLStore(ABC):
         return {model: Head(seq, chain) for model, seq, chain in self._read("SELECT model, seq, chain FROM head")}
 
     def _recognise(self, heads: Mapping[str, Head], models: set[str]) -> None:
-        """Raise StoreError unless the logs still have what this process has appended to or read from them."""
+        """Raise StoreError unless the logs still contain what this process has written to or read from them."""
         for model in models & set(self._known):
             known = self._known[model]
             if heads.get(model) != known and self.chain(model, known.seq) != known.chain:
                 raise self._differs(model, known.seq)
 
     def _differs(self, model: str, place: int) -> Exception:
-        """Return why a log does not have at a place what was read or written there: it was dropped, or replaced."""
+        """Return why a log differs at a position from what was read or written there: rows dropped, or log replaced."""
         dropped = self._read("SELECT 1 FROM gap WHERE model = ? AND first <= ? AND last >= ?", (model, place, place))
         if dropped:
-            return DroppedError(f"rows of {model!r} up to place {place} were dropped meanwhile")
+            return DroppedError(f"rows of {model!r} up to position {place} were dropped in the meantime")
         return StoreError(
-            f"the log of {model!r} is not the one that was learned from: it differs at place {place}. Was the store "
-            "restored from a backup, or did a replica take over that lacks rows? Nothing is written; start again to go "
-            "on with the log as it is"
+            f"the log of {model!r} is not the one that was learned: it differs at position {place}. Was the store "
+            "restored from a backup, or did a replica without all rows take over? Nothing is written; restart the "
+            "process to continue with the log as it is"
         )
 
     def chain(self, model: str, place: int) -> bytes | None:
-        """Return the digest of the row at a place; None if there is none."""
+        """Return the digest of the row at a position; None if there is none."""
         rows = self._read(
             "SELECT chain FROM decision WHERE seq = ? AND model = ? UNION ALL "
             "SELECT chain FROM event WHERE seq = ? AND model = ?",
@@ -251,7 +251,7 @@ class SQLStore(ABC):
         return rows[0][0] if len(rows) == 1 else None
 
     def _chain_upto(self, model: str, place: int) -> bytes:
-        """Return the digest of the last row up to a place, dropped or not."""
+        """Return the digest of the last row up to a position, dropped or not."""
         last = "SELECT * FROM (SELECT {0}, {1} FROM {2} WHERE model = ? AND {3} <= ? ORDER BY {3} DESC LIMIT 1) AS {2}"
         tables = (*_CHAINS, ("last", "after", "gap", "first"))
         rows = self._read(" UNION ALL ".join(last.format(*each) for each in tables), (model, place) * 3)
@@ -278,7 +278,7 @@ class SQLStore(ABC):
         *values, mark = rows[0]
         row = PlanRow._make(values)
         if _seal_plan(row) != mark or sha256(row.content).digest() != row.digest:
-            raise DamagedFileError(f"the set of plans of place {place} of {model!r} is not what was written")
+            raise DamagedFileError(f"the set of plans at position {place} of {model!r} was altered")
         return row
 
     def plans(self, model: str) -> list[int]:
@@ -290,7 +290,7 @@ class SQLStore(ABC):
             self._recognise(heads, {row.model})
             there = {each[0] for each in self._read("SELECT place FROM plan WHERE model = ?", (plan.model,))}
             if plan.place in there:
-                raise ConflictError(f"model {plan.model!r} already has a set of plans of place {plan.place}")
+                raise ConflictError(f"model {plan.model!r} already has a set of plans at position {plan.place}")
             gone = [(plan.model, place) for place in there - set(keep)]
             if gone:
                 self._write("DELETE FROM plan WHERE model = ? AND place = ?", gone)
@@ -312,7 +312,7 @@ class SQLStore(ABC):
         ends = [f"{each}{rest}" for each in _WINDOWS]
         both = " UNION ALL ".join(ends)
         rows = self._read(f"{both} ORDER BY due, seq LIMIT {int(limit)}", values * 2)
-        if len(rows) == limit:  # and those that end at the same moment as the last
+        if len(rows) == limit:  # plus those that end at the same moment as the last
             values = (model, after, rows[-1][0], *values[3:])
             rows = self._read(f"{both} ORDER BY due, seq", values * 2)
         return [(row[0], row[2]) for row in rows]
@@ -333,7 +333,7 @@ class SQLStore(ABC):
             f"AND NOT {has.format('reward', ' AND counted = 1')} AND NOT {has.format('cancel', '')} "
             f"AND (active = 1 OR {has.format('activate', '')}) AND NOT {has.format('activate', ' AND event.due <= ?')} "
             "AND NOT EXISTS (SELECT 1 FROM event WHERE event.id = decision.session || ? || decision.model AND "
-            "event.kind <> 'reward' AND event.kind <> 'tick' AND "  # as the index has it
+            "event.kind <> 'reward' AND event.kind <> 'tick' AND "  # matches the index
             "(event.kind = 'discard' OR event.kind = 'end' AND event.due <= ?)) ORDER BY seq LIMIT 1",
             (model, after, upto, over, over, SEPARATOR, over),
         )
@@ -353,10 +353,10 @@ class SQLStore(ABC):
             end = min(after + _PAGE, last)
             try:
                 rows, before = self._page(model, after, end, before)
-            except DamagedFileError:  # unless something was dropped between two looks
+            except DamagedFileError:  # unless rows were dropped between two reads
                 rows, before = self._page(model, after, end, before)
             if end == head.seq and before != head.chain and self._heads_of(model) == [head]:
-                raise DamagedFileError(f"the log of {model!r} does not end as it was written, at place {head.seq}")
+                raise DamagedFileError(f"the log of {model!r} is cut off: it should reach position {head.seq}")
             if end == head.seq:
                 self._known[model] = head
             yield from rows
@@ -380,22 +380,22 @@ class SQLStore(ABC):
         for place, is_gap, found in merge(*parts, key=_place):
             if is_gap:
                 if place > after and found.before != before:
-                    raise DamagedFileError(f"rows of {model!r} are missing before place {place}")
+                    raise DamagedFileError(f"rows of {model!r} are missing before position {place}")
                 before = found.after
                 continue
             row = checked(before, found)
             if row is None:
-                raise DamagedFileError(f"the row at place {place} of {model!r}, or the one before, is not as written")
+                raise DamagedFileError(f"the row at position {place} of {model!r}, or the one before, was altered")
             before = row.chain
             rows.append(row)
         return rows, before
 
     def gaps(self, model: str) -> list[Gap]:
-        """Return where rows of a model were dropped, in order."""
+        """Return the ranges of a model's dropped rows, in order."""
         found = []
         for *values, mark in self._read(f"SELECT {_GAP}, seal FROM gap WHERE model = ? ORDER BY first", (model,)):
             if seal(model, *values) != mark:
-                raise DamagedFileError(f"what is known of dropped rows of {model!r} is not what was written")
+                raise DamagedFileError(f"the record of dropped rows of {model!r} was altered")
             found.append(Gap._make(values))
         return found
 
@@ -422,7 +422,7 @@ class SQLStore(ABC):
         statement = f"SELECT {_SETTINGS}, seal FROM settings WHERE model = ? ORDER BY version"
         for *values, mark in self._read(statement, (model,)):
             if seal(*values) != mark:
-                raise DamagedFileError(f"version {values[1]} of the settings of {model!r} is not what was written")
+                raise DamagedFileError(f"version {values[1]} of the settings of {model!r} was altered")
             found.append(SettingsRow._make(values))
         if [row.version for row in found] != list(range(1, len(found) + 1)):
             raise DamagedFileError(f"versions of the settings of {model!r} are missing")
@@ -445,7 +445,7 @@ class SQLStore(ABC):
                 raise self._differs(row.model, row.seq)
             same = "FROM snapshot WHERE model = ? AND seq = ?"
             if not row.base and self._read(f"SELECT 1 {same} AND base = 1", (row.model, row.seq)):
-                return  # the log begins here: what was dropped stands nowhere else
+                return  # the log starts here: dropped rows are nowhere else
             self._write(f"DELETE {same}", [(row.model, row.seq)])
             self._insert_snapshot(row)
             self._write(
@@ -460,11 +460,11 @@ class SQLStore(ABC):
     def snapshots(self, model: str) -> list[SnapshotRow]:
         found, damaged = self._snapshots(model)
         for sentence in damaged:
-            _log.warning("%s; it is passed over", sentence)
+            _log.warning("%s; it is skipped", sentence)
         return found
 
     def _snapshots(self, model: str) -> tuple[list[SnapshotRow], list[str]]:
-        """Return the snapshots that are what was written, the latest first, and sentences about the others."""
+        """Return the intact snapshots, latest first, and sentences about the others."""
         found, damaged = [], []
         statement = f"SELECT {_SNAPSHOT}, seal FROM snapshot WHERE model = ? ORDER BY seq DESC"
         for *values, mark in self._read(statement, (model,)):
@@ -472,7 +472,7 @@ class SQLStore(ABC):
             if _seal_snapshot(row) == mark:
                 found.append(row)
             else:
-                damaged.append(f"the snapshot at place {row.seq} of {model!r} is not what was written")
+                damaged.append(f"the snapshot at position {row.seq} of {model!r} was altered")
         return found, damaged
 
     def drop(
@@ -482,7 +482,7 @@ class SQLStore(ABC):
         with self._transaction():
             heads = self._heads()
             if heads.get(model, (0, b"")) != after:
-                raise ConflictError(f"the log of {model!r} has grown meanwhile")
+                raise ConflictError(f"the log of {model!r} has grown in the meantime")
             reached = self._append([row], heads)
             self._write("DELETE FROM snapshot WHERE model = ?", [(model,)])
             self._insert_snapshot(base())
@@ -494,7 +494,7 @@ class SQLStore(ABC):
                 for each in self._read(f"SELECT seq FROM {table} {of_model}", (model, name))
             ]
             done = "WHERE model = ? AND seq < ? AND (kind = 'tick' OR kind = 'drop')"
-            if before is not None:  # what ticks did is done
+            if before is not None:  # the effect of ticks is in the base
                 places += [each[0] for each in self._read(f"SELECT seq FROM event {done}", (model, row.seq))]
             gaps = merge_gaps([*self.gaps(model), *self._singles(model, sorted(places))])
             for table in ("decision", "event") if places else ():
@@ -512,7 +512,7 @@ class SQLStore(ABC):
         self._scrub()
 
     def _singles(self, model: str, places: Sequence[int]) -> list[Gap]:
-        """Return a gap for each of the places, which are in order, with the digests before and after it."""
+        """Return a gap for each of the ascending positions, with the digests before and after it."""
         part = "SELECT {0}, {1} FROM {2} WHERE model = ? AND {3} >= ? AND {3} < ?"
         tables = (*_CHAINS, ("last", "after", "gap", "last"))
         statement = " UNION ALL ".join(part.format(*each) for each in tables) + " ORDER BY 1"
@@ -537,15 +537,15 @@ class SQLStore(ABC):
     def purged(self, model: str) -> float:
         rows = self._read("SELECT before, seal FROM purged WHERE model = ?", (model,))
         if rows and seal(model, rows[0][0]) != rows[0][1]:
-            raise DamagedFileError(f"up to when decisions of {model!r} were purged is not what was written")
+            raise DamagedFileError(f"the time up to which decisions of {model!r} were purged was altered")
         return float(rows[0][0]) if rows else 0.0
 
     def all_forgotten(self, model: str) -> tuple[float, list[bytes]]:
-        """Return up to when decisions were purged, and the digests of the ids that were erased."""
+        """Return the time up to which decisions were purged, and the digests of erased ids."""
         return self.purged(model), [row[0] for row in self._read("SELECT id FROM erased WHERE model = ?", (model,))]
 
     def set_forgotten(self, model: str, before: float, erased: Sequence[bytes]) -> None:
-        """Take over what another store of this kind has forgotten."""
+        """Copy what another store of this kind has forgotten."""
         with self._transaction():
             self._set_purged(model, before)
             if erased:

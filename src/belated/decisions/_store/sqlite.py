@@ -1,4 +1,4 @@
-"""The store in a SQLite file: the default. What it has acknowledged survives a crash and a power cut."""
+"""The store in a SQLite file, the default. Acknowledged rows survive a crash or a power failure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from belated.decisions._operations import ConflictError, StoreError, StoreFullEr
 from belated.decisions._store.sql import SQLStore
 from belated.errors import DamagedFileError
 
-#: Older versions can damage a file if one connection writes while another moves its log into the file.
+#: Older versions can corrupt a file if one connection writes while another checkpoints.
 SAFE = (3, 51, 3)
-#: Marks the file as ours.
+#: Marks the file as a store of belated.
 _APPLICATION = 0x62656C61
 
 _log = logging.getLogger(__name__)
 
 
 class SQLiteStore(SQLStore):
-    """A `Store` in a file of SQLite, for one process.
+    """A `Store` in a SQLite file, for one process.
 
-    One connection does all the writing; a lock on the file itself keeps other processes away, by whatever name they
-    open it. Every commit waits for the disk (`synchronous=FULL`); keep the file on a local one. With `durable=False` it
-    does not, and a power cut can take the last commits back, but nothing is torn.
+    One connection does all the writing; a lock on the file itself excludes other processes, whatever path they use.
+    Every commit waits for the disk (`synchronous=FULL`), which should be local. With `durable=False` it does not: a
+    power failure can lose the last commits, but never leaves partial ones.
     """
 
     types = {"int": "INTEGER", "real": "REAL", "text": "TEXT", "blob": "BLOB", "strict": " STRICT"}  # noqa: RUF012
@@ -51,7 +51,7 @@ class SQLiteStore(SQLStore):
         if read_only and not self.path.is_file():
             raise FileNotFoundError(f"there is no store {self.path}")
         if self.path.exists() and self.path.stat().st_nlink > 1 and not self.path.is_dir():
-            raise StoreError(f"the store {self.path} has several names (hard links), but its log goes by one: keep one")
+            raise StoreError(f"the store {self.path} has several hard links, but one write-ahead log: keep one link")
         address = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         try:
             self._connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
@@ -66,7 +66,7 @@ class SQLiteStore(SQLStore):
                 with self._transaction():
                     self._create_tables()
             self._check_schema()
-        except (sqlite3.DatabaseError, StoreError, UnicodeDecodeError) as error:  # of a damaged schema, which it quotes
+        except (sqlite3.DatabaseError, StoreError, UnicodeDecodeError) as error:  # a damaged schema is quoted
             raise DamagedFileError(f"{self.path} cannot be read as a store: {error}") from None
 
     def _prepare(self, durable: bool, exists: bool) -> None:
@@ -77,7 +77,7 @@ class SQLiteStore(SQLStore):
         self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         self._connection.execute("PRAGMA busy_timeout = 5000")
         self._connection.execute("PRAGMA temp_store = MEMORY")
-        self._connection.execute("PRAGMA secure_delete = ON")  # what is dropped leaves no bytes behind
+        self._connection.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows
         if not exists:
             self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
 
@@ -85,10 +85,10 @@ class SQLiteStore(SQLStore):
     def _transaction(self) -> Iterator[None]:
         with self._mutex:
             if self._broken:
-                raise StoreError(f"the store {self.path} must be opened again: {self._broken}")
+                raise StoreError(f"the store {self.path} must be reopened: {self._broken}")
             if self._stamp and self._stamp != self._stamped():
                 self._broken = "its file was replaced, or changed by another program"
-                raise StoreError(f"the store {self.path} must be opened again: {self._broken}")
+                raise StoreError(f"the store {self.path} must be reopened: {self._broken}")
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield
@@ -104,7 +104,7 @@ class SQLiteStore(SQLStore):
                     self._stamp = self._stamped()
 
     def _stamped(self) -> tuple[int, ...]:
-        """Return what changes if the file is replaced, or written to; by us that happens in transactions only."""
+        """Return a value that changes if the file is replaced or written; this process writes only in transactions."""
         try:
             found = self.path.stat()
         except OSError:
@@ -113,7 +113,7 @@ class SQLiteStore(SQLStore):
         return found.st_dev, found.st_ino, found.st_size, when
 
     def _translate(self, error: sqlite3.Error, done: str = "written") -> Exception:
-        """Return our error; after one that leaves it unknown whether the disk has the data, nothing more is written."""
+        """Translate an error; after one that leaves the data on disk uncertain, nothing more is written."""
         if isinstance(error, sqlite3.IntegrityError):
             return ConflictError(f"already in the store: {error}")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -136,10 +136,10 @@ class SQLiteStore(SQLStore):
         return self._connection.executemany(statement, rows).rowcount
 
     def backup(self, path: str | Path) -> None:
-        """Copy the store to a new file, whole or not at all, while it is in use."""
+        """Copy the store to a new file atomically, even while it is in use."""
         target = Path(path)
         if target.exists():
-            raise refuse("the backup", str(target), "a file that is not there yet")
+            raise refuse("the backup", str(target), "a file that does not exist yet")
         part = target.with_name(target.name + ".part")
         part.unlink(missing_ok=True)
         _make_private(part)
@@ -161,17 +161,17 @@ class SQLiteStore(SQLStore):
         return {name: path.stat().st_size for name, path in files.items() if path.exists()}
 
     def _whole(self) -> list[str]:
-        """Run SQLite's integrity check, which compares indices with tables, too."""
+        """Run SQLite's integrity check, which also compares indices with tables."""
         found = [f"{self.path}: {row[0]}" for row in self._read("PRAGMA integrity_check")]
         return [] if found == [f"{self.path}: ok"] else found
 
     def _scrub(self) -> None:
-        """Move everything into the file, where deleted rows are overwritten, and empty the write-ahead log."""
+        """Checkpoint into the file, where deleted rows are overwritten, and truncate the write-ahead log."""
         with self._mutex:
             busy = self._read("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]
             self._stamp = self._stamped()
         if busy:
-            _log.warning("somebody reads %s: until they are done, its -wal file has what was dropped", self.path)
+            _log.warning("another program reads %s: until it is done, the -wal file contains dropped rows", self.path)
 
     def close(self) -> None:
         with self._mutex:
@@ -183,16 +183,16 @@ class SQLiteStore(SQLStore):
 
 
 def _make_private(path: Path) -> None:
-    """Make a file that only its owner can read, unless it is there; SQLite gives its other files the same rights."""
-    with suppress(OSError):  # what opens it next says so
+    """Create a file that only its owner can read, unless it exists; SQLite's other files get the same permissions."""
+    with suppress(OSError):  # the next open reports the error
         os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
 
 
 class _Lock:
-    """A lock on the file of a store, whatever it is called; the system releases it whenever the process ends.
+    """A lock on the file of a store, independent of its path; the system releases it when the process ends.
 
-    SQLite's own locks are of the process and vanish when any descriptor of the file is closed, so a file that this
-    process has locked is not opened again, and the lock is released after SQLite has closed the file.
+    SQLite's own locks belong to the process and vanish when any descriptor of the file is closed, so a file locked by
+    this process is not opened again, and the lock is released after SQLite has closed the file.
     """
 
     _held: ClassVar[set[tuple[int, int]]] = set()

@@ -66,4 +66,4 @@ class RefactorisingRecord(NamedTuple):
                     row[j] += share * phi[j]
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""

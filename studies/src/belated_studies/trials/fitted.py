@@ -144,7 +144,7 @@ class FittedRecord(NamedTuple):
             learned.reported[arrival.episode % learned.pairs.size, b] += arrival.rewards[0]
 
     def settle(self) -> None:
-        """Nothing is put off."""
+        """Do nothing: `learn` defers no work."""
 
 
 @kernel
