@@ -34,36 +34,39 @@ PAGES = Path(__file__).parents[1] / "docs" / "reference"
 API: dict[str, tuple[str, tuple[str, ...]]] = {
     "Running": ("Play agents, keep their rows, look at results, search for settings.", ("belated.runner",)),
     "Agents": (
-        "What plans and learns; the settings of each in one table are [here](../settings.md).",
+        "Agents plan and learn. [One page](../settings.md) has the settings of each in a table.",
         ("belated.agents",),
     ),
-    "Environments": ("What agents are played in.", ("belated.environments", "belated.environments.trials")),
+    "Environments": (
+        "Finite MDPs, bandits, simulators and trials.",
+        ("belated.environments", "belated.environments.trials"),
+    ),
     "Features": ("Maps from observations to features.", ("belated.features",)),
     "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", ("belated.gymnasium",)),
-    "Delays": ("Delay distributions, and the buffer of what has not arrived.", ("belated.delays",)),
-    "Compiled agents": ("What a compiled agent of your own is made of.", ("belated.compiled",)),
-    "Testing": ("The contracts of agents and delay distributions as checks, for yours and ours.", ("belated.testing",)),
+    "Delays": ("Delay distributions, and the queue of feedback that has not arrived.", ("belated.delays",)),
+    "Compiled agents": ("The parts of a compiled agent of your own.", ("belated.compiled",)),
+    "Testing": ("Contracts as checks: for agents, delays and environments, yours and ours.", ("belated.testing",)),
     "What they exchange": (
-        "The values that agents and environments say to each other.",
+        "The values that agents and environments exchange.",
         ("belated.types",),
     ),
-    "Evaluation": ("Estimates with intervals, from arrays with a row a seed.", ("belated.evaluation",)),
+    "Evaluation": ("Estimates with intervals, from arrays with one row per seed.", ("belated.evaluation",)),
     "Theory": ("The theorems' constants and bounds.", ("belated.theory",)),
     "Decisions": (
-        "Decisions now, rewards later; and what another policy would have earned.",
+        "Decide now, learn rewards later, and estimate what another policy would have earned.",
         ("belated.decisions",),
     ),
     "Service": (
         "Talk to the decision service (`belated[client]`), or serve it from your own program (`belated[service]`).",
         ("belated.client", "belated.service"),
     ),
-    "Errors": ("What is raised on purpose.", ("belated.errors",)),
+    "Errors": ("The exceptions that belated raises on purpose.", ("belated.errors",)),
 }
 
 NAMES_HEAD = """# Public names
 
-Made from the code by `tools/reference.py`. What is shown without a module is importable from `belated`. Each name links
-to its signature, types, docstring and source; in Python, `help(belated.run)` shows the same.
+Made from the code by `tools/reference.py`. Names without a module can be imported from `belated`. Each name links to
+its signature, types, docstring and source; in Python, `help(belated.run)` shows the same.
 """
 BY_NAME_HEAD = """# Everything by name
 
@@ -83,8 +86,8 @@ in the file of `belated serve --config`, the JSON of `PUT /v1/models/NAME`, or w
 `ModelSettings.from_table` of `belated.decisions` takes. Only `silence` must be given. [How to run the
 service](../howto/decision-service.md) says how to choose.
 
-A model whose actions have weights of their own, and one whose actions are described by features, so that the weights
-are shared and a new action profits from what is known of the others:
+In the first model each action has its own weights. In the second, actions are described by features, so that the
+weights are shared and a new action profits from what is known of the others:
 
 ```toml
 [models.ads]
