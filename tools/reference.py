@@ -2,7 +2,7 @@
 
     python tools/reference.py
 
-A test runs it and compares, so the pages are never kept by hand.
+A test runs it and compares, so the pages are never edited by hand.
 """
 
 from __future__ import annotations
@@ -28,41 +28,44 @@ from belated.service._openapi import SETTINGS as MODEL_SETTINGS
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 
-#: Pages of the API: their title, what they are about, and the modules whose public names stand there. Those of a module
-#: are what its `__all__` lists, else the classes, the functions and the values with a text that it defines. Every
-#: module without an underscore in its path stands here, and no other.
+#: Pages of the API: title, description, and the modules whose public names they list. The public names of a module are
+#: its `__all__`, else the classes, functions and documented values that it defines. Exactly the modules without an
+#: underscore in their path are listed.
 API: dict[str, tuple[str, tuple[str, ...]]] = {
-    "Running": ("Play agents, keep their rows, look at results, search for settings.", ("belated.runner",)),
+    "Running": ("Run experiments, store their rows, analyse results, search for settings.", ("belated.runner",)),
     "Agents": (
-        "What plans and learns; the settings of each in one table are [here](../settings.md).",
+        "The agents; their settings are in [one table](../settings.md).",
         ("belated.agents",),
     ),
-    "Environments": ("What agents are played in.", ("belated.environments", "belated.environments.trials")),
+    "Environments": ("The environments in which agents play.", ("belated.environments", "belated.environments.trials")),
     "Features": ("Maps from observations to features.", ("belated.features",)),
     "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", ("belated.gymnasium",)),
-    "Delays": ("Delay distributions, and the buffer of what has not arrived.", ("belated.delays",)),
-    "Compiled agents": ("What a compiled agent of your own is made of.", ("belated.compiled",)),
-    "Testing": ("The contracts of agents and delay distributions as checks, for yours and ours.", ("belated.testing",)),
+    "Delays": ("Delay distributions, and the queue of feedback in flight.", ("belated.delays",)),
+    "Compiled agents": ("The building blocks of your own compiled agents.", ("belated.compiled",)),
+    "Testing": (
+        "Conformance checks for agents, delays and environments, built-in and yours.",
+        ("belated.testing",),
+    ),
     "What they exchange": (
-        "The values that agents and environments say to each other.",
+        "The values that agents and environments exchange.",
         ("belated.types",),
     ),
-    "Evaluation": ("Estimates with intervals, from arrays with a row a seed.", ("belated.evaluation",)),
+    "Evaluation": ("Estimates with intervals, from arrays with one row per seed.", ("belated.evaluation",)),
     "Theory": ("The theorems' constants and bounds.", ("belated.theory",)),
     "Decisions": (
-        "Decisions now, rewards later; and what another policy would have earned.",
+        "Decisions now, rewards later; and off-policy evaluation.",
         ("belated.decisions",),
     ),
     "Service": (
-        "Talk to the decision service (`belated[client]`), or serve it from your own program (`belated[service]`).",
+        "Clients of the decision service (`belated[client]`), and serving from your own program (`belated[service]`).",
         ("belated.client", "belated.service"),
     ),
-    "Errors": ("What is raised on purpose.", ("belated.errors",)),
+    "Errors": ("The exceptions of the library.", ("belated.errors",)),
 }
 
 NAMES_HEAD = """# Public names
 
-Made from the code by `tools/reference.py`. What is shown without a module is importable from `belated`. Each name links
+Made from the code by `tools/reference.py`. Names without a module are importable from `belated`. Each name links
 to its signature, types, docstring and source; in Python, `help(belated.run)` shows the same.
 """
 BY_NAME_HEAD = """# Everything by name
@@ -83,8 +86,8 @@ in the file of `belated serve --config`, the JSON of `PUT /v1/models/NAME`, or w
 `ModelSettings.from_table` of `belated.decisions` takes. Only `silence` must be given. [How to run the
 service](../howto/decision-service.md) says how to choose.
 
-A model whose actions have weights of their own, and one whose actions are described by features, so that the weights
-are shared and a new action profits from what is known of the others:
+A model whose actions have their own weights, and one whose actions have features, so that the weights are shared and a
+new action benefits from what was learned about the others:
 
 ```toml
 [models.ads]
@@ -96,7 +99,7 @@ silence = {kind = "unknown"}
 features = ["hour"]
 categories = ["country"]
 action_features = ["price", "discount"]
-hashed = 64                       # places for the countries and their products
+hashed = 64                       # hash buckets for the countries and their products
 silence = {kind = "mature", seconds = 86400, default = 0.0}
 forgetting = {seconds = 2592000}  # half of it after thirty days
 
@@ -110,7 +113,7 @@ A request to the second one has the context `{"hour": 17, "country": "DE"}`.
 
 
 def summary(thing: Any) -> str:
-    """Return the first sentence of a docstring on one line, fit for a table."""
+    """Return the first sentence of a docstring on one line, for a table."""
     return _first_paragraph(inspect.getdoc(thing) or "")
 
 
@@ -142,12 +145,12 @@ def public(path: str) -> list[str]:
 
 
 def _is_documented(thing: Any) -> bool:
-    """Whether something is a class or a function, compiled ones included, and no plain value."""
+    """Whether something is a class or a function, possibly compiled, and not a plain value."""
     return inspect.isclass(thing) or inspect.isroutine(thing) or inspect.isfunction(getattr(thing, "py_func", None))
 
 
 def about(path: str, name: str) -> str:
-    """Return what a name is: its first sentence, or that under its line if it is a plain value."""
+    """Return the description of a name: the first sentence of its docstring, or of the text below a plain value."""
     thing = getattr(importlib.import_module(path), name)
     if inspect.isclass(thing) or inspect.isfunction(thing):
         return summary(thing)
@@ -160,7 +163,8 @@ def about(path: str, name: str) -> str:
 
 
 def names() -> dict[str, dict[str, str]]:
-    """Return what stands on each page of the API: every public name once, in its shortest form, and what it is."""
+    """Return the content of each page of the API: every public name once, in its shortest form, with its
+    description."""
     pages: dict[str, dict[str, str]] = {}
     seen: set[int] = set()
     for title, (_, modules) in API.items():
@@ -173,7 +177,7 @@ def names() -> dict[str, dict[str, str]]:
                 if id(thing) not in seen:
                     rows[f"belated.{name}" if short else f"{path}.{name}"] = about(path, name)
                 seen.add(id(thing))
-        pages[title] = dict(sorted(rows.items(), key=lambda row: row[0].count(".")))  # what `belated` has comes first
+        pages[title] = dict(sorted(rows.items(), key=lambda row: row[0].count(".")))  # names of `belated` itself first
     return pages
 
 
@@ -191,7 +195,7 @@ def api_pages() -> dict[Path, str]:
 
 
 def by_name_page() -> str:
-    """Return the page of all environments, agents and delay distributions by the names that files use."""
+    """Return the page of all environments, agents and delay distributions by their names in files."""
     parts = [BY_NAME_HEAD]
     for kind, known in KINDS.items():
         rows = []
@@ -262,7 +266,7 @@ def model_page() -> str:
 
 
 def _limits(schema: dict[str, Any]) -> str:
-    """Return what a schema lets through, in words."""
+    """Describe the values that a schema accepts."""
     if "const" in schema or "enum" in schema:
         return ", ".join(f"`{json.dumps(each)}`" for each in schema.get("enum", [schema.get("const")]))
     kind = schema["type"]

@@ -368,7 +368,7 @@ GENERATED: Mapping[str, tuple[Arm, ...]] = {
 }
 """The arms of each generated trial."""
 
-#: For day and night: days per window, and the ratio of entries at noon to those at midnight, minus one.
+#: For day and night: days per window, and the ratio of entries at noon to those at midnight.
 DAYS, CONTRAST = 2.5, 9.0
 
 
