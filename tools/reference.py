@@ -163,8 +163,7 @@ def about(path: str, name: str) -> str:
 
 
 def names() -> dict[str, dict[str, str]]:
-    """Return the content of each page of the API: every public name once, in its shortest form, with its
-    description."""
+    """Return the content of each API page: every public name once, in its shortest form, and its description."""
     pages: dict[str, dict[str, str]] = {}
     seen: set[int] = set()
     for title, (_, modules) in API.items():

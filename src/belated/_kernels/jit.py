@@ -287,8 +287,7 @@ def _compile(function: Callable[..., Any], signature: tuple[Any, ...], **options
 
 
 def entry_point(function: F) -> F:
-    """Compile `function`, or a kernel, for calls from Python: once per combination of argument types, cached on
-    disk."""
+    """Compile `function`, or a kernel, for calls from Python: once per argument types, cached on disk."""
     return cast(F, EntryPoint(function))
 
 

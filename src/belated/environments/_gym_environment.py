@@ -545,8 +545,7 @@ class GymEnvironment:
         return cls(source, **settings, **kwargs)
 
     def describe(self) -> dict[str, Any]:
-        """Return everything that the rows of a run depend on: given arguments, or their digests, and inferred
-        settings."""
+        """Return everything that the rows of a run depend on: arguments (or digests) and inferred settings."""
         try:
             given = self.to_dict()
         except InvalidInputError:

@@ -92,8 +92,7 @@ class Assembler:
         return len(self._steps)
 
     def add(self, arrived: Iterable[Transition]) -> list[Feedback]:
-        """Add steps, and return the episodes that are complete now; steps of episodes that were given up are
-        dropped."""
+        """Add steps, and return the episodes that are complete now; ignores steps of abandoned episodes."""
         batch: dict[tuple[int, int], Transition] = {}
         for late in arrived:
             place = _checked(late, self._problem.horizon)
