@@ -23,7 +23,7 @@ $(RUNTIME): pyproject.toml studies/pyproject.toml
 	touch $(RUNTIME)
 
 $(STAMP): $(RUNTIME)
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --editable '.[dev]' --editable './studies[exploration]'
 	touch $(STAMP)
 
 $(OLDEST): pyproject.toml tools/versions.py
@@ -43,9 +43,11 @@ lemmas: $(RUNTIME)  ## check what the paper's lemmas and theorems claim
 	$(BIN)/belated lemmas
 
 exploration: $(RUNTIME)  ## compare the untuned agent on problems that have to be explored (FULL=1: all seeds and episodes)
+	$(if $(FULL),$(INSTALL) --editable './studies[exploration]')
 	$(BIN)/belated exploration $(if $(FULL),--full)
 
 trials: $(RUNTIME)  ## learn by age on trials with their own event times (FULL=1: all seeds, and other packages)
+	$(INSTALL) --editable './studies[trials]'
 	$(BIN)/belated trials $(if $(FULL),--full)
 
 tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winners (minutes)
@@ -59,6 +61,7 @@ tune: $(RUNTIME)  ## search the tuned hyper-parameters again and keep the winner
 	done
 
 keep: $(RUNTIME)  ## run the full reports and keep the part of them that the documentation shows (hours)
+	$(INSTALL) --editable './studies[exploration,trials]'
 	$(BIN)/belated paper --full
 	$(BIN)/python docs/keep.py report
 	$(BIN)/belated systems --full

@@ -96,7 +96,7 @@ def main(python: str = sys.executable) -> None:
         typing = ("--strict", "--python-executable", inside, "--cache-dir", folder / "types", "--config-file=")
         print(run(sys.executable, "-m", "mypy", *typing, TYPED.name, cwd=work), end="")
         run(inside, TYPED.name, cwd=work)
-        install(inside, f"{wheel}[plots,data,gym]", studies)
+        install(inside, f"{wheel}[plots,data,gym]", f"{studies}[exploration]")
         print(run(inside, STUDYING.name, cwd=work), end="")
         tried = run(python, "--version").strip()
         print(f"{wheel.name}, {sdist.name}, {studies.name} and {of_studies.name} are ready, tried with {tried}")

@@ -43,9 +43,10 @@ NAMES = (
 COLUMNS, COLOURS = 3, 64
 HEAD = """# Gallery
 
-Each of these programs is in `docs/examples` and runs as it is, in seconds; the first time takes longer, because the
-library compiles. Below each is a link to the same as a notebook; `python tools/notebooks.py` writes them all. All need
-`pip install 'belated[plots]'`, some also the extra `gym`, or `service` and `client`. Numbers may differ a little on
+Short programs to copy from, each with its output and picture. They are in `docs/examples` and run unchanged, in
+seconds; the first run takes longer, because the library compiles. Below each is a link to the same program as a
+notebook; `python tools/notebooks.py` writes them all. All need `pip install 'belated[plots]'`, some also the extra
+`gym`, or `service` and `client`. Numbers may differ a little on
 [another kind of processor](../reference/environment.md#the-same-bits-on-every-processor). One more program,
 `late_dqn.py`, feeds [an unmodified DQN](../howto/gymnasium.md#a-learner-of-another-library) of Stable-Baselines3.
 """

@@ -2,7 +2,7 @@
 
     python tools/reference.py
 
-A test runs it and compares, so the pages are never edited by hand.
+A test runs it and compares, so the pages are never kept by hand.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from belated.service._openapi import SETTINGS as MODEL_SETTINGS
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference"
 
-#: Pages of the API: title, description, and the modules whose public names they list. The public names of a module are
-#: its `__all__`, else the classes, functions and documented values that it defines. Exactly the modules without an
-#: underscore in their path are listed.
+#: Pages of the API: their title, what they are about, and the modules whose public names stand there. Those of a module
+#: are what its `__all__` lists, else the classes, the functions and the values with a text that it defines. Every
+#: module without an underscore in its path stands here, and no other.
 API: dict[str, tuple[str, tuple[str, ...]]] = {
-    "Running": ("Run experiments, store their rows, analyse results, search for settings.", ("belated.runner",)),
+    "Running": ("Play agents, keep their rows, look at results, search for settings.", ("belated.runner",)),
     "Agents": (
-        "The agents; their settings are in [one table](../settings.md).",
+        "Agents plan and learn. [One page](../settings.md) has the settings of each in a table.",
         ("belated.agents",),
     ),
-    "Environments": ("The environments in which agents play.", ("belated.environments", "belated.environments.trials")),
+    "Environments": (
+        "Finite MDPs, bandits, simulators and trials.",
+        ("belated.environments", "belated.environments.trials"),
+    ),
     "Features": ("Maps from observations to features.", ("belated.features",)),
     "Gymnasium": ("Wrappers for late feedback; needs `belated[gym]`.", ("belated.gymnasium",)),
-    "Delays": ("Delay distributions, and the queue of feedback in flight.", ("belated.delays",)),
-    "Compiled agents": ("The building blocks of your own compiled agents.", ("belated.compiled",)),
-    "Testing": (
-        "Conformance checks for agents, delays and environments, built-in and yours.",
-        ("belated.testing",),
-    ),
+    "Delays": ("Delay distributions, and the queue of feedback that has not arrived.", ("belated.delays",)),
+    "Compiled agents": ("The parts of a compiled agent of your own.", ("belated.compiled",)),
+    "Testing": ("Contracts as checks: for agents, delays and environments, yours and ours.", ("belated.testing",)),
     "What they exchange": (
         "The values that agents and environments exchange.",
         ("belated.types",),
@@ -53,20 +53,20 @@ API: dict[str, tuple[str, tuple[str, ...]]] = {
     "Evaluation": ("Estimates with intervals, from arrays with one row per seed.", ("belated.evaluation",)),
     "Theory": ("The theorems' constants and bounds.", ("belated.theory",)),
     "Decisions": (
-        "Decisions now, rewards later; and off-policy evaluation.",
+        "Decide now, learn rewards later, and estimate what another policy would have earned.",
         ("belated.decisions",),
     ),
     "Service": (
-        "Clients of the decision service (`belated[client]`), and serving from your own program (`belated[service]`).",
+        "Talk to the decision service (`belated[client]`), or serve it from your own program (`belated[service]`).",
         ("belated.client", "belated.service"),
     ),
-    "Errors": ("The exceptions of the library.", ("belated.errors",)),
+    "Errors": ("The exceptions that belated raises on purpose.", ("belated.errors",)),
 }
 
 NAMES_HEAD = """# Public names
 
-Made from the code by `tools/reference.py`. Names without a module are importable from `belated`. Each name links
-to its signature, types, docstring and source; in Python, `help(belated.run)` shows the same.
+Made from the code by `tools/reference.py`. Names without a module can be imported from `belated`. Each name links to
+its signature, types, docstring and source; in Python, `help(belated.run)` shows the same.
 """
 BY_NAME_HEAD = """# Everything by name
 
@@ -86,8 +86,8 @@ in the file of `belated serve --config`, the JSON of `PUT /v1/models/NAME`, or w
 `ModelSettings.from_table` of `belated.decisions` takes. Only `silence` must be given. [How to run the
 service](../howto/decision-service.md) says how to choose.
 
-A model whose actions have their own weights, and one whose actions have features, so that the weights are shared and a
-new action benefits from what was learned about the others:
+In the first model each action has its own weights. In the second, actions are described by features, so that the
+weights are shared and a new action profits from what is known of the others:
 
 ```toml
 [models.ads]
@@ -99,7 +99,7 @@ silence = {kind = "unknown"}
 features = ["hour"]
 categories = ["country"]
 action_features = ["price", "discount"]
-hashed = 64                       # hash buckets for the countries and their products
+hashed = 64                       # places for the countries and their products
 silence = {kind = "mature", seconds = 86400, default = 0.0}
 forgetting = {seconds = 2592000}  # half of it after thirty days
 
@@ -113,7 +113,7 @@ A request to the second one has the context `{"hour": 17, "country": "DE"}`.
 
 
 def summary(thing: Any) -> str:
-    """Return the first sentence of a docstring on one line, for a table."""
+    """Return the first sentence of a docstring on one line, fit for a table."""
     return _first_paragraph(inspect.getdoc(thing) or "")
 
 
@@ -145,12 +145,12 @@ def public(path: str) -> list[str]:
 
 
 def _is_documented(thing: Any) -> bool:
-    """Whether something is a class or a function, possibly compiled, and not a plain value."""
+    """Whether something is a class or a function, compiled ones included, and no plain value."""
     return inspect.isclass(thing) or inspect.isroutine(thing) or inspect.isfunction(getattr(thing, "py_func", None))
 
 
 def about(path: str, name: str) -> str:
-    """Return the description of a name: the first sentence of its docstring, or of the text below a plain value."""
+    """Return what a name is: its first sentence, or that under its line if it is a plain value."""
     thing = getattr(importlib.import_module(path), name)
     if inspect.isclass(thing) or inspect.isfunction(thing):
         return summary(thing)
@@ -163,7 +163,7 @@ def about(path: str, name: str) -> str:
 
 
 def names() -> dict[str, dict[str, str]]:
-    """Return the content of each API page: every public name once, in its shortest form, and its description."""
+    """Return what stands on each page of the API: every public name once, in its shortest form, and what it is."""
     pages: dict[str, dict[str, str]] = {}
     seen: set[int] = set()
     for title, (_, modules) in API.items():
@@ -176,7 +176,7 @@ def names() -> dict[str, dict[str, str]]:
                 if id(thing) not in seen:
                     rows[f"belated.{name}" if short else f"{path}.{name}"] = about(path, name)
                 seen.add(id(thing))
-        pages[title] = dict(sorted(rows.items(), key=lambda row: row[0].count(".")))  # names of `belated` itself first
+        pages[title] = dict(sorted(rows.items(), key=lambda row: row[0].count(".")))  # what `belated` has comes first
     return pages
 
 
@@ -194,7 +194,7 @@ def api_pages() -> dict[Path, str]:
 
 
 def by_name_page() -> str:
-    """Return the page of all environments, agents and delay distributions by their names in files."""
+    """Return the page of all environments, agents and delay distributions by the names that files use."""
     parts = [BY_NAME_HEAD]
     for kind, known in KINDS.items():
         rows = []
@@ -265,7 +265,7 @@ def model_page() -> str:
 
 
 def _limits(schema: dict[str, Any]) -> str:
-    """Describe the values that a schema accepts."""
+    """Return what a schema lets through, in words."""
     if "const" in schema or "enum" in schema:
         return ", ".join(f"`{json.dumps(each)}`" for each in schema.get("enum", [schema.get("const")]))
     kind = schema["type"]

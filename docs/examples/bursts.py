@@ -1,7 +1,7 @@
 """An experiment in a file, killed and resumed.
 
-An agent of your own beside the library's, under delays that come in bursts. The command is killed in the middle,
-as by a power cut, and given again: what had finished is left alone, and the rest is played.
+Your own agent plays beside the library's, under delays that come in bursts. The command is killed in the middle,
+as by a power cut, and given again: finished runs are kept, and the rest is played.
 """
 
 import subprocess

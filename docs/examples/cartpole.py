@@ -1,7 +1,7 @@
 """CartPole with late feedback.
 
-An environment of Gymnasium as it is, and an agent that needs no settings and no table of states. All that happens
-in an episode reaches it about five episodes late, and it learns to balance the pole all the same.
+An unchanged Gymnasium environment, and an agent that needs no settings and no table of states. The feedback of an
+episode reaches it about five episodes late, and it still learns to balance the pole.
 """
 
 from belated import AutoPSVI, Poisson, RandomPolicy, run

@@ -1,7 +1,7 @@
 """Compare agents over several tasks.
 
 Three environments under two delays are six tasks. Interquartile means and performance profiles show how an agent
-does on all of them; the probability of improvement, how often it beats another. All have intervals over seeds.
+does on all of them; the probability of improvement shows how often it beats another. All have intervals over seeds.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """The decision service.
 
-A shop asks over HTTP which of three drinks to offer, and reports later whether it was bought. What the service
-has answered is on its disk. Here it runs in a thread of the same program; else one starts it with
+A shop asks over HTTP which of three drinks to offer, and reports later whether it was bought. Every answer is on the
+service's disk before it is sent. Here the service runs in a thread of the same program; usually you start it with
 `belated serve --store decisions.db --config models.toml`.
 """
 

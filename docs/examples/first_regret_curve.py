@@ -1,8 +1,8 @@
 """A first regret curve, in three lines.
 
-Three agents swim up a river and hear about ten episodes late how it went. A curve that has become flat
-belongs to an agent that has learned; the bands are 95 % intervals over seeds. AutoPSVI has nothing to
-set; nobody has searched for the best ε here.
+Three agents swim up a river, with feedback about ten episodes late. A curve that has become flat belongs to an
+agent that has learned; the bands are 95 % intervals over seeds. AutoPSVI has nothing to set; ε was not
+searched here.
 """
 
 from belated import AutoPSVI, EpsilonGreedy, Poisson, RandomPolicy, RiverSwim, run

@@ -1,8 +1,8 @@
 """Heavy tails.
 
 Four distributions with the same median delay of 50 episodes and very different tails; the last has no mean at all.
-The tail costs nothing here, because an agent plans with what has arrived and waits for nothing. What counts is
-how soon the first answers come, and a distribution with a long tail has more early ones.
+The tail costs nothing here, because an agent plans with what has arrived and does not wait. What matters is how
+soon the first feedback arrives, and a distribution with a long tail has more early arrivals.
 """
 
 import matplotlib.pyplot as plt

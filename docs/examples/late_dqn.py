@@ -1,4 +1,4 @@
-"""DQN of Stable-Baselines3 as it is, fed with late feedback: `python late_dqn.py`.
+"""Stable-Baselines3's DQN, unmodified, fed with late feedback: `python late_dqn.py`.
 
 It needs `pip install 'belated[gym]' stable-baselines3`.
 """

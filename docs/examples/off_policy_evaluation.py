@@ -1,9 +1,9 @@
-"""Judge another policy from a log.
+"""Evaluate another policy from a log.
 
-What would another policy have earned? The log of a model has the probability with which each action was chosen, and
-that is enough for an estimate, before anybody plays it. It has an interval if the log has enough of what the policy
-would do, and otherwise a reason. Here the truth is known, and drawn beside the estimates. Intervals of 95 % miss it
-now and then.
+What would another policy have earned? The log of a model has the probability with which each action was chosen, which
+is enough to estimate a policy before anybody plays it. The estimate has an interval if the log has enough of the
+actions that the policy would take, and otherwise a reason. Here the truth is known, and drawn beside the estimates.
+Intervals of 95 % miss it now and then.
 """
 
 import matplotlib.pyplot as plt

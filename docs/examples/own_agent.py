@@ -1,7 +1,7 @@
 """An agent of your own.
 
-A PSRL in NumPy: it draws a model from its posterior and plans with that. `check_agent` tells whether it keeps
-the contract of agents; then it runs beside the library's own PSRL, which is compiled, and beside chance.
+PSRL in NumPy: it draws a model from its posterior and plans with it. `check_agent` checks that it keeps the contract
+of agents; then it plays beside the library's own PSRL, which is compiled, and beside random actions.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """A delay distribution of your own.
 
-An office answers within the hour by day; by night nothing comes before the morning. The delay follows from the
-number of the episode alone. Beside it, the same delays in random order: here it makes no difference.
+An office answers within the hour during the day; at night nothing arrives before the morning. The delay depends only
+on the number of the episode. Beside it play the same delays in random order; here this makes no difference.
 """
 
 import math

@@ -1,7 +1,7 @@
 """An environment of your own.
 
-A machine wears out while it runs, and its inspections are read days later. Two arrays make an environment:
-where each action leads, and what it pays. The best policy is then known, and so is every regret.
+A machine wears out while it runs, and its inspections are reported days later. Two arrays make an environment:
+transition probabilities and rewards. The best policy is then known, and every regret is exact.
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
-"""Save an agent and go on.
+"""Save an agent and resume.
 
-An agent in a loop of your own is saved in the middle together with its random stream, and loaded again. It goes on
-as if nothing had happened, to the last bit. What is in flight is yours to keep: here it is a buffer.
+An agent in your own loop is saved in the middle together with its random stream, and loaded again. It continues as
+if nothing had happened, to the last bit. You have to keep the feedback in flight yourself: here it is in a queue.
 """
 
 import pickle

@@ -1,8 +1,8 @@
 """A sweep of three settings by twenty seeds.
 
-How widely should posterior sampling draw? Too narrowly does not explore, too widely does not stop. The search is
-a file, and it plays on seeds that no experiment will report. `python sweep.py ray` plays it on a Ray cluster, to the
-same numbers, and `belated tune sweep.toml` does all of this from the command line.
+How wide should posterior draws be? Narrow draws do not explore, wide ones never stop. The search is a file, and it
+plays on seeds that no experiment will report. `python sweep.py ray` plays it on a Ray cluster, with the same numbers,
+and `belated tune sweep.toml` does all of this from the command line.
 """
 
 import json

@@ -1,7 +1,7 @@
 """What a delay costs.
 
-In theory, feedback that comes m episodes late costs regret in proportion to m, however long the run is.
-Measured, the regret lies on a line over the mean delay, to within the intervals.
+In theory, feedback that arrives m episodes late adds regret in proportion to m, however long the run is. The
+measured regret lies on a line over the mean delay, to within the intervals.
 """
 
 import matplotlib.pyplot as plt

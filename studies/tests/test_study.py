@@ -43,8 +43,6 @@ def test_every_command_is_that_of_a_study(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_every_entry_point_of_a_search_makes_it(name: str) -> None:
-    if name == "grids":
-        pytest.importorskip("minigrid")
     search = resolve_name(SEARCHES[name])()
     assert isinstance(search, Search)
     assert search.name == name

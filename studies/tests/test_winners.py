@@ -10,7 +10,6 @@ from declared import SEARCHES
 
 from belated._cli.demo import AGENTS
 from belated_studies.exploration.problems import FULL as EXPLORATION
-from belated_studies.exploration.worlds import has
 from belated_studies.paper.setting import FULL as PAPER
 from belated_studies.systems.testbeds import FULL as SYSTEMS
 from belated_studies.winners import tuned
@@ -24,9 +23,6 @@ TABLES = (
 
 
 def declared(name: str) -> Any:
-    """Return a search, unless its environment needs a package that is not there."""
-    if name == "grids" and not has("minigrid"):
-        pytest.skip("needs minigrid")
     return resolve_name(SEARCHES[name])()
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints, SparseRows, SparseVector
@@ -293,21 +294,35 @@ class Store:
             kept = np.argsort(np.array(hashes, np.uint64), kind="stable")[: self.limit]
             self._bound = hashes[kept[-1]] + 1
         columns = {name: np.array(column)[np.sort(kept)] for name, column in self._rows.items()}
-        states = self.states()
-        self._clear()
-        self._refill(states, columns)
+        mentioned = np.stack([columns["state"], columns["after"]], axis=1).ravel()
+        used, firsts = np.unique(mentioned[mentioned != TERMINAL], return_index=True)
+        used = used[np.argsort(firsts)]  # numbered again in the order in which the rows mention them
+        numbers = np.full(len(self._keys) + 1, TERMINAL)  # the last one is that of TERMINAL, −1
+        numbers[used] = np.arange(len(used))
+        self._keep_states(used)
+        self._set_rows(columns, numbers)
 
-    def _refill(self, states: Sparse, columns: dict[str, npt.NDArray[Any]]) -> None:
-        """Add rows with their statistics and states."""
+    def _keep_states(self, used: Ints) -> None:
+        """Keep only these states, in this order."""
+        states, each = self.states(), np.arange(self._rows_per_state)
+        width = int(states.indices.max(initial=0)) + 1
+        matrix = scipy.sparse.csr_array((states.values, states.indices, states.starts), (len(states.starts) - 1, width))
+        kept = matrix[(used[:, np.newaxis] * self._rows_per_state + each).ravel()]
+        self._keys = [self._keys[number] for number in used.tolist()]
+        self._states = {key: number for number, key in enumerate(self._keys)}
+        self._starts = array("q", kept.indptr.astype(np.int64).tobytes())
+        self._indices = array("q", kept.indices.astype(np.int64).tobytes())
+        self._values = array("d", kept.data.tobytes())
 
-        def renumbered(old: int) -> int:
-            if old == TERMINAL:
-                return TERMINAL
-            return self.state(self._state_of(states, old))
-
-        for slot, state, action, after, *known in zip(*(columns[name].tolist() for name in _COLUMNS), strict=True):
-            self._append(slot, renumbered(state), action, renumbered(after), *known)
-            self.steps += int(known[0])
+    def _set_rows(self, columns: dict[str, npt.NDArray[Any]], numbers: Ints) -> None:
+        """Replace the rows; `numbers` has the new number of each state in the columns."""
+        columns = {**columns, "state": numbers[columns["state"]], "after": numbers[columns["after"]]}
+        for name, column in columns.items():
+            kind = _KINDS.get(name, "d")
+            self._rows[name] = array(kind, column.astype(kind).tobytes())
+        keys = zip(*(columns[name].tolist() for name in _KINDS), strict=True)
+        self._places = {key: place for place, key in enumerate(keys)}
+        self.steps = int(columns["visits"].sum())
 
     def _state_of(self, states: Sparse, number: int) -> SparseVector | SparseRows:
         first = number * self._rows_per_state
@@ -359,9 +374,8 @@ class Store:
             raise InvalidInputError("memory must hold states and rows that are consistent with the problem")
         self._clear()
         self._bound = int(memory["bound"][0]) + 1
-        for number in range(count):
-            self.state(self._state_of(states, number))
-        self._refill(states, columns)
+        numbers = [self.state(self._state_of(states, number)) for number in range(count)]
+        self._set_rows(columns, np.array([*numbers, TERMINAL]))
 
 
 def _within(numbers: npt.NDArray[Any], low: int, high: int) -> bool:

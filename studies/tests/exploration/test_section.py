@@ -115,7 +115,7 @@ def test_too_few_episodes_are_said() -> None:
     made = artefact("test", 1, "Test", [], lambda: (river(),))
     few = SIZE.resized(episodes=5)
     (told,) = made.findings(invented.played(made, few, lambda run: 1.0))
-    assert told == "Test: nothing to judge."
+    assert told == "Test: no bar applies."
 
 
 def with_peers(*runs: PeerRun) -> tuple[Artefact[Size], Played[Size]]:

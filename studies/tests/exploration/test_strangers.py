@@ -3,13 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from belated.errors import BelatedError
 from belated_studies.exploration import grids, lander
-from belated_studies.exploration.worlds import blackjack_table, grid, has, pendulum
+from belated_studies.exploration.worlds import blackjack_table, grid, left_out, pendulum, require
 
 
-def test_what_is_not_installed_is_left_out() -> None:
-    assert bool(lander.problems()) == ("lunar" in lander.GAMES) == has("Box2D")
-    assert len(grids.problems()) == (5 if has("minigrid") else 0)
+def test_what_is_not_installed_is_left_out_with_a_remark() -> None:
+    assert lander.problems() and "lunar" in lander.GAMES and len(grids.problems()) == 5
+    assert left_out("minigrid") == []
+    (remark,) = left_out("no_such_module")
+    assert "no_such_module" in remark and "belated-studies[exploration]" in remark
+    with pytest.raises(BelatedError, match=r"no_such_module is not installed: pip install"):
+        require("no_such_module")
 
 
 def test_five_torques() -> None:
@@ -19,7 +24,6 @@ def test_five_torques() -> None:
     assert env.action_space.n == 5 and np.isfinite(env.step(4)[1])
 
 
-@pytest.mark.skipif(not has("minigrid"), reason="needs minigrid")
 def test_a_grid_is_seen_whole_or_by_a_view_and_may_pay_one() -> None:
     assert grid("MiniGrid-Empty-5x5-v0").observation_space.shape == (5, 5, 3)
     env = grid("MiniGrid-Empty-5x5-v0", view=True, constant=True)

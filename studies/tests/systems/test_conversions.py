@@ -33,7 +33,7 @@ def test_the_table_has_both_and_says_who_needs_no_telling() -> None:
     ]
     (chart,) = section.charts
     dashed = {series.name: float(series.y[-1]) for series in chart.series if series.dashed}
-    assert dashed == {"Delayed-PSLB, told after the window": 29.0, "Delayed OFU, told after the window": 28.0}
+    assert dashed == {"Delayed-PSLB, reported after the window": 29.0, "Delayed OFU, reported after the window": 28.0}
 
 
 def test_the_finding_compares_the_best_of_each_kind() -> None:

@@ -83,7 +83,7 @@ def test_an_artefact_is_played_written_and_resumed(tmp_path: Path, name: str) ->
 def test_a_quick_look_says_what_it_is() -> None:
     few = Played(TINY.resized(seeds=1), {}, {})
     assert STUDY.remarks(few) == ["This is a quick look with 1 seeds; `belated systems --full` plays 30."]
-    assert STUDY.facts(few)["Seeds"] == "0 to 0, or to 0 where agents are asked in Python"
+    assert STUDY.facts(few)["Seeds"] == "0 to 0, or to 0 where agents run in Python"
     assert STUDY.remarks(Played(FULL, {}, {})) == []
 
 

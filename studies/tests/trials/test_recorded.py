@@ -44,4 +44,4 @@ def test_who_hears_only_of_what_is_late_is_not_misled(monkeypatch: pytest.Monkey
     text = " ".join(ARTEFACT.section(played).paragraphs)
     ratio = np.ptp(whole.rewards) / np.ptp(late.rewards)
     assert f"it has {31.0 * ratio:.1f} [" in text
-    assert f"{100 * (1 - 31.0 * ratio / 91.0):.0f} % less than one window: the" in text
+    assert f"{100 * (1 - 31.0 * ratio / 91.0):.0f} % less than one window: few" in text

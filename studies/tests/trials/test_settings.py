@@ -45,16 +45,15 @@ def test_a_row_has_every_agent() -> None:
 def test_what_misses_a_bar_is_named() -> None:
     told = findings("Trials", [known(1.4, 60.0), known(1.4, 80.0, trial="speeds"), known(20.0, 104.0)])
     assert told == [
-        "Trials, 1.4 windows long: from 20 % less to 40 % less regret than with one window; never above it beyond the "
-        "error; less than 25 % below it: speeds.",
-        "Trials, 20 windows long: from 4 % more to 4 % more regret than with one window; above it beyond the error: "
-        "refunds.",
+        "Trials, 1.4 windows long: from 20 % less to 40 % less regret than one window; never significantly more; gain "
+        "below 25 %: speeds.",
+        "Trials, 20 windows long: from 4 % more to 4 % more regret than one window; significantly more: refunds.",
     ]
 
 
 def test_otf_is_told_of_where_it_is_better_and_how_it_varies() -> None:
     told = beside_otf([known(1.4, 60.0), known(5.0, 40.0), known(20.0, 50.0)])
-    assert "less regret than learning by age beyond the error in 1 of 3 cases, and more in 1" in told
+    assert "significantly less regret than learning by age in 1 of 3 cases, and significantly more in 1" in told
     assert "up to 3.0 times (refunds, 1.4 windows)" in told
 
 

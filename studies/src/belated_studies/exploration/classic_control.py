@@ -94,8 +94,8 @@ ARTEFACT = artefact(
     5,
     "Classic control",
     [
-        "AutoPSVI chooses its features by itself; with learned features it has those of a network in any case, as it "
-        "has by itself for Acrobot. Q-learning has tiles over the bounds of the space, and DQN and PPO use networks. "
+        "AutoPSVI chooses its features by itself; “learned features” forces a network, which is its own choice for "
+        "Acrobot. Q-learning has tiles over the bounds of the space, and DQN and PPO use networks. "
         "Solved: a mean return over 100 episodes that reaches the bar."
     ],
     problems,

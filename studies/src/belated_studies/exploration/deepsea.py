@@ -20,9 +20,7 @@ SIZES = tuple(range(10, 51, 2))
 LABELS = {f"deepsea-{size}": size for size in SIZES}
 LARGEST, LIMIT, PLAYED = 100, 5000, 2000
 """The largest sea, the episode by which it has to be solved, and how many are played: if those do, more need not be."""
-SOURCE = (
-    "30 episodes for each row of cells, set before it was played; the regret: AutoPSVI before it hurried and retried"
-)
+SOURCE = "30 episodes for each row of cells, set before it was played; the regret: the earlier rule of AutoPSVI"
 OTHERS = 10
 """The largest size at which agents that need a table are played: their cost grows with the fourth power of it."""
 
@@ -75,9 +73,9 @@ ARTEFACT = artefact(
     2,
     "DeepSea",
     [
-        "Only one sequence of N moves reaches the treasure, and in every cell it is drawn at random which action "
-        "means right. Solved: a mean return of 0.9 over 100 episodes. Agents that need a table of all states play "
-        "only the smallest size, since the table grows too large."
+        "Only one sequence of N moves reaches the treasure, and which action means right is drawn at random for every "
+        "cell. Solved: a mean return of 0.9 over 100 episodes. Agents that need a table of all states play only the "
+        "smallest size, since the table grows too large."
     ],
     problems,
     more=by_size,

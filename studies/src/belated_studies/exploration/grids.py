@@ -8,7 +8,7 @@ from typing import Any
 from belated.environments import GymEnvironment
 from belated_studies.exploration.problems import Bar, Problem, by_number
 from belated_studies.exploration.section import artefact
-from belated_studies.exploration.worlds import grid, has
+from belated_studies.exploration.worlds import grid, has, left_out
 
 EMPTY: dict[str, Any] = {"world": "MiniGrid-Empty-5x5-v0", "horizon": 100}
 DOOR: dict[str, Any] = {"world": "MiniGrid-DoorKey-5x5-v0", "horizon": 250}
@@ -45,10 +45,10 @@ ARTEFACT = artefact(
     11,
     "MiniGrid",
     [
-        "Played as they are, with nothing set. Their observations repeat, so AutoPSVI plays them as tables; the goal "
-        "pays less the later it is reached, and rows that pay 1 show what comes of the features alone. Q-learning is "
-        "given a table of the observations.",
-        *([] if has("minigrid") else ["Left out: there is no module minigrid."]),
+        "Played unchanged, with no settings. Their observations repeat, so AutoPSVI plays them as tables. The goal "
+        "pays less the later it is reached; the rows in which it always pays 1 show the effect of the features "
+        "alone. Q-learning is given a table of the observations.",
+        *left_out("minigrid"),
     ],
     problems,
 )

@@ -39,8 +39,8 @@ ARTEFACT = artefact(
     9,
     "Lakes that are not slippery",
     [
-        "The goal pays 1 whenever it is reached; 6 steps lead to that of the small lake and 14 to that of the large "
-        "one. LSVI-PHE, UCBVI and ε-greedy play only the small one. Solved: a mean return over 100 episodes that "
+        "The goal pays 1 whenever it is reached; the shortest way takes 6 steps on the small lake and 14 on the large "
+        "one. LSVI-PHE, UCBVI and ε-greedy play only the small lake. Solved: a mean return over 100 episodes that "
         "reaches the bar."
     ],
     problems,

@@ -9,7 +9,7 @@ from belated.environments import GymEnvironment
 from belated_studies.exploration.peers import Game
 from belated_studies.exploration.problems import Q_LEARNING, Bar, Problem
 from belated_studies.exploration.section import artefact
-from belated_studies.exploration.worlds import has
+from belated_studies.exploration.worlds import has, left_out
 
 GAMES = {"lunar": Game("LunarLander-v3")} if has("Box2D") else {}
 
@@ -38,9 +38,9 @@ ARTEFACT = artefact(
     12,
     "LunarLander",
     [
-        "Eight numbers, some of which leave the bounds of their space; AutoPSVI learns features by itself, so it has "
-        "no row with learned ones. Q-learning has tiles.",
-        *([] if has("Box2D") else ["Left out: there is no module Box2D."]),
+        "Eight numbers, some of which leave the bounds of their space. AutoPSVI learns features by itself here, so "
+        "there is no separate row with learned features. Q-learning has tiles.",
+        *left_out("Box2D"),
     ],
     problems,
     games=GAMES,

@@ -35,8 +35,9 @@ ARTEFACT = artefact(
     15,
     "Combination locks",
     [
-        "Four actions in each cell, of which one leads on; the last one pays 1. A wrong action leads back to the first "
-        "cell, or in a lock that ends it is the end of the episode. Nothing is random but what is played."
+        "Four actions in each cell, of which one leads to the next cell; the last cell pays 1. A wrong action leads "
+        "back to the first cell, or, in a lock “that ends”, ends the episode. The problem is deterministic; only the "
+        "agents are random."
     ],
     problems,
     regret=True,

@@ -44,9 +44,9 @@ ARTEFACT = artefact(
     14,
     "Two arms and lotteries",
     [
-        "A lottery is a corridor of sure steps that ends with a choice: 0.4 for sure, or 1 with a chance of 0.6. A "
-        "run is lost if it makes the worse choice in most of the last fifth of its episodes. Hundreds of runs "
-        "take long: LSVI-PHE is left out, and PSRL, ε-greedy and Q-learning play only the arms."
+        "A lottery is a deterministic corridor that ends with a choice: 0.4 for certain, or 1 with probability 0.6. A "
+        "run is lost if it makes the worse choice in most of the last fifth of its episodes. Hundreds of runs take "
+        "long, so LSVI-PHE is left out, and PSRL, ε-greedy and Q-learning play only the arms."
     ],
     problems,
     regret=True,

@@ -64,8 +64,9 @@ ARTEFACT = artefact(
     17,
     "Ten more problems",
     [
-        "Chosen before any of them was played, and played once: nothing was changed afterwards. Beside AutoPSVI play "
-        "Q-learning with its defaults, on tiles or on the numbers themselves, and a policy that draws its actions."
+        "These problems were chosen before any of them was played, and played once; nothing was changed afterwards. "
+        "Beside AutoPSVI play Q-learning with its defaults, on tiles or on the raw numbers, and a policy with random "
+        "actions."
     ],
     problems,
     curves=False,

@@ -15,7 +15,7 @@ from belated_studies.reports.document import Cell, Chart, Row, Table
 from belated_studies.study import Played
 
 STEPS, OPTIMUM = 100_000, 10.0
-SOURCE = "the return: the best published; the regret: AutoPSVI before it hurried and retried"
+SOURCE = "the return: the best published; the regret: the earlier rule of AutoPSVI"
 BARS = dict(zip(SIZES, (10.0, 9.85, 9.80, 9.80), strict=True))
 
 
@@ -54,7 +54,7 @@ def published(played: Played[Size], found: Sequence[Line]) -> tuple[list[Table],
         [f"{agent}, published", *(Cell(value=None, published=number, note=f"{number:g}") for number in row)]
         for agent, row in N_CHAIN.items()
     ]
-    ours_and_theirs = "the published ones are means of 20 runs, ours that of the last fifth"
+    ours_and_theirs = "the published numbers are means of 20 runs, ours is the mean of the last fifth"
     caption = f"Return after 10⁵ steps, no delay; {ours_and_theirs}. {THEIR_AGENTS}"
     columns = ["Agent", *(str(size) for size in SIZES)]
     table = Table(id="nchain-published", title="Published", caption=caption, columns=columns, rows=[first, *theirs])
@@ -67,8 +67,8 @@ ARTEFACT = artefact(
     "N-chain",
     [
         "A corridor with a small reward at its start and a large one at its far end. An agent that always goes right "
-        "earns 10; one step back in the wrong place loses all of it. LSVI-PHE, whose draws each solve a system, is "
-        "left out."
+        "earns 10; one step back in the wrong place loses all of it. LSVI-PHE is left out because each of its draws "
+        "solves a linear system."
     ],
     problems,
     more=published,

@@ -54,9 +54,9 @@ def section(played: Played[Size]) -> Section:
             "Delayed-PSVI, Delayed-LPSVI (preconditioned) and Delayed-UCBVI, on the automatic features, with one "
             "regression for all steps. Their settings won searches of the same size for each (`belated tune "
             "mountain-car`, `cart-pole`, `acrobot`: six candidates each, on other seeds); ε-greedy and Q-learning "
-            "have searches of the same size, and AutoPSVI has none to search. LSVI-PHE is not among them: it solves a "
-            "system for each draw and takes too long. A plan is kept until the episodes played since have paid for "
-            "the next one, for every agent alike."
+            "have searches of the same size, and AutoPSVI has nothing to search. LSVI-PHE is left out: it solves a "
+            "linear system for each draw and takes too long. Every agent keeps a plan until the episodes played since "
+            "have paid for the next one."
         ],
         tables=[
             numbers_table(ID, played, problems(), found, False),

@@ -12,7 +12,7 @@ from belated_studies.exploration.section import artefact
 from belated_studies.paper.setting import DELAYS, synthetic
 
 EPISODES = 5000
-SOURCE = "the best of the searched agents; AutoPSVI before it hurried and retried"
+SOURCE = "the best of the searched agents; the earlier rule of AutoPSVI"
 
 
 def best(label: str, delay: str) -> Bar:
@@ -52,9 +52,8 @@ ARTEFACT = artefact(
     6,
     "The paper's problems",
     [
-        "The bar is the least regret of the searched agents. On RiverSwim Delayed-PSVI and UCBVI are there twice: "
-        "with a regression for each step, searched for on this river, and with one for all steps, searched for on "
-        "another."
+        "The bar is the lowest regret of the searched agents. On RiverSwim Delayed-PSVI and UCBVI appear twice: with a "
+        "regression for each step, searched on this river, and with one for all steps, searched on another."
     ],
     problems,
     regret=True,

@@ -17,8 +17,8 @@ N_CHAIN: dict[str, tuple[float, float, float, float]] = {
 }
 
 THEIR_AGENTS = (
-    "Theirs are neural networks, which are told neither that there is a table of states nor the range of the rewards "
-    "nor the horizon; AutoPSVI and the agents beside it are told all three."
+    "Their agents are neural networks, which know neither that there is a table of states nor the range of the rewards "
+    "nor the horizon; AutoPSVI and the agents beside it know all three."
 )
 
 #: Regret of `AutoPSVI` as it was before it hurried and retried what it had left behind, by problem and delay: the mean

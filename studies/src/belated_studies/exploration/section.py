@@ -141,7 +141,7 @@ def bars_table(name: str, title: str, judged: Sequence[Judged]) -> Table:
     ]
     return Table(
         id=f"{name}-bars",
-        title=f"{title}: what AutoPSVI has to reach",
+        title=f"{title}: bars for AutoPSVI",
         caption=(
             "Returns are means over the last fifth of the episodes. A problem counts as solved if every seed has "
             "solved it. Every number is computed from the recorded rows."
@@ -177,9 +177,9 @@ def numbers_table(
         title="Every agent",
         caption=(
             f"{_seeds(found)}, 95 % intervals. Solved at: the episode by which the last seed had solved the "
-            "problem, with a mean over 100 episodes (N-chain: with its first optimal episode). Time: of a whole run "
-            "with seed 0 on one core; of short runs, the least of a few."
-            f"{' Published: results of others, without delay.' if 'Published' in more else ''}"
+            "problem, with a mean over 100 episodes (N-chain: with its first optimal episode). Time: CPU time of a "
+            "whole run with seed 0 on one core; for short runs, the minimum of a few."
+            f"{' Published: results of other authors, without delay.' if 'Published' in more else ''}"
         ),
         columns=[*columns, *more],
         rows=rows,
@@ -219,10 +219,10 @@ def searches_table(name: str, problems: Sequence[Problem]) -> list[Table]:
     return [
         Table(
             id=f"{name}-searches",
-            title="What was searched for whom",
+            title="Searches",
             caption=(
-                "The agents of one search have the same number of candidates and of episodes, on seeds from 1000 on, "
-                "which no report has (`belated tune` and the name of the search). AutoPSVI has no settings."
+                "The agents of one search have the same number of candidates and episodes, on seeds from 1000 on, "
+                "which no report uses (`belated tune` and the name of the search). AutoPSVI has no settings."
             ),
             columns=["Search", "On", "Agent", "Searched", "Candidates", "Episodes played", "Found"],
             rows=rows,
@@ -351,7 +351,7 @@ def told(title: str, judged: Sequence[Judged]) -> str:
     """Return how many bars `AutoPSVI` reaches, and which it does not."""
     able = [one for one in judged if one.verdict not in (TOO_FEW, OPEN)]
     if not able:
-        return f"{title}: nothing to judge."
+        return f"{title}: no bar applies."
     missed = [
         f"{one.problem.name}, {DELAY_NAMES.get(one.delay, one.delay)} ({one.bar}; {one.measured})"
         for one in able

@@ -48,11 +48,11 @@ ARTEFACT = artefact(
     10,
     "Six continuous numbers",
     [
-        "A noisy point mass with three places and three velocities, and a drone in the plane. Their spaces say [-10, "
-        "10] and [-5, 5]; what happens is within 2. AutoPSVI learns features (a network, chosen by itself), "
-        "Q-learning has tiles. DQN's settings were chosen by hand so that it learns both. The constants of the "
-        "network were chosen with seeds from 2000 on, on the point mass and on classic control; the drone was looked "
-        "at with two of those seeds."
+        "A noisy point mass with three positions and three velocities, and a drone in the plane. Their spaces state "
+        "[-10, 10] and [-5, 5]; all values stay within 2. AutoPSVI learns features (a network, its own choice), "
+        "Q-learning has tiles. DQN's settings were chosen by hand so that it learns both. The constants of the network "
+        "were chosen with seeds from 2000 on, on the point mass and on classic control; the drone was tried with two "
+        "of those seeds."
     ],
     problems,
     games=GAMES,

@@ -42,8 +42,8 @@ ARTEFACT = artefact(
     13,
     "Blackjack and a pendulum",
     [
-        "Played as they are, with nothing set. Q-learning is given a table of the observations of Blackjack, and else "
-        "tiles."
+        "Played unchanged, with no settings. Q-learning is given a table of the observations of Blackjack, and tiles "
+        "for the pendulum."
     ],
     problems,
 )

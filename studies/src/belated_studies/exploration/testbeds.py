@@ -68,7 +68,7 @@ ARTEFACT = artefact(
     7,
     "The testbeds of the study of systems",
     [
-        "The bar is 1.2 times the least regret of the tuned agents of that study. Its wrappers, multi-batch and rare "
+        "The bar is 1.2 times the lowest regret of the tuned agents of that study. Its wrappers, multi-batch and rare "
         "switching, are left out: they run in Python, and wrap the same agents.",
         "One constant of AutoPSVI was changed after it had been played against these adversaries: how much evidence "
         "of a change it needs before it forgets. With the first value, 20, its regret was 385 in the trap, 9 under "

@@ -51,10 +51,9 @@ ARTEFACT = artefact(
     4,
     "Toy text",
     [
-        "Of the agents beside "
-        "AutoPSVI only Q-learning plays Taxi, where a regression has 3,000 features and a model 1.5 million numbers, "
-        "and LSVI-PHE plays only the small lakes: each of its draws solves a system. Solved: a mean return over 100 "
-        "episodes that reaches the bar."
+        "Of the agents beside AutoPSVI, only Q-learning plays Taxi, where a regression has 3,000 features and a model "
+        "1.5 million numbers. LSVI-PHE plays only the small lakes, because each of its draws solves a linear system. "
+        "Solved: a mean return over 100 episodes that reaches the bar."
     ],
     problems,
 )

@@ -10,6 +10,9 @@ from zlib import crc32
 import numpy as np
 
 from belated.environments._gym_bridge import load_gymnasium
+from belated.errors import BelatedError
+
+INSTALL = "pip install 'belated-studies[exploration]'"
 
 NUMBERS = 2**14
 """Of observations that are told apart in a table; few of them share a number."""
@@ -19,12 +22,25 @@ def has(*modules: str) -> bool:
     return all(find_spec(module) is not None for module in modules)
 
 
+def left_out(module: str) -> list[str]:
+    """Return the remark of a section whose module is not installed."""
+    return [] if has(module) else [f"Left out, because {module} is not installed: {INSTALL}."]
+
+
+def require(module: str) -> Any:
+    """Return a module of the extra, or raise an error that says how to install it."""
+    if not has(module):
+        raise BelatedError(f"{module} is not installed: {INSTALL}")
+    return import_module(module)
+
+
 def grid(world: str, view: bool = False, constant: bool = False, table: bool = False) -> Any:
     """Return a grid of MiniGrid, seen whole or by the 7×7 `view`, whose goal pays 1 at any time if `constant`.
 
     As a `table`, an observation is a number.
     """
     gymnasium = load_gymnasium()
+    require("minigrid")
     wrappers = import_module("minigrid.wrappers")
 
     class PaysOne(gymnasium.Wrapper):  # type: ignore[misc,name-defined]
@@ -88,10 +104,11 @@ def random_lake(size: int, seed: int) -> Any:
 
 def minatar(game: str) -> Any:
     """Return a game of MinAtar with the actions that matter in it."""
+    require("minatar")
     return load_gymnasium().make(f"MinAtar/{game}-v1", max_episode_steps=500)
 
 
 def highway() -> Any:
     """Return highway-fast-v0 of highway-env: five cars, each by five numbers."""
-    import_module("highway_env")
+    require("highway_env")
     return load_gymnasium().make("highway-fast-v0")

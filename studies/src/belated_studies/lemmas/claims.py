@@ -64,7 +64,7 @@ def untrue(checks: Iterable[Check]) -> list[str]:
 def claims_table(name: str, checks: Iterable[Check]) -> Table:
     """Return one row a claim."""
     caption = (
-        "Measured is the worst of all runs. A claim holds if it held in as large a share of the runs as promised. "
+        "Measured is the worst of all runs. A claim holds if it held in at least the promised share of the runs. "
         "Rows marked * have settings for which nothing is proved."
     )
     columns = ["Lemma", "Claim", "Case", "Bound", "Measured", "Share of runs", "Promised", "Holds"]

@@ -62,7 +62,7 @@ def findings(played: Played[Size]) -> list[str]:
         regret = {agent: mean_regret(results, agent=agent, environment=world) for agent in results.agents}
         regret.pop("random")
         told.append(f"{world}: {name_of(min(regret, key=regret.__getitem__))}")
-    return [f"Least regret against an adversary: {'; '.join(told)}."]
+    return [f"Lowest regret against an adversary: {'; '.join(told)}."]
 
 
 ARTEFACT = Artefact(id="adversarial", order=8, section=section, experiments=experiments, findings=findings)

@@ -20,7 +20,7 @@ DELAYS = {
     NO_MEAN: Pareto(0.5, 50.0),
     LOST: Lossy(Poisson(50), missing=0.5),
 }
-DELAY_NAMES = dict(zip(DELAYS, ["Poisson 50", "Pareto, shape 1", "Pareto, shape 0.5", "half of it lost"], strict=True))
+DELAY_NAMES = dict(zip(DELAYS, ["Poisson 50", "Pareto, shape 1", "Pareto, shape 0.5", "half lost"], strict=True))
 
 #: The labels of the reduction around each base, without and with what arrives too late for its batch.
 DROPPING = {base: f"multi-batch-{base}" for base in ("psvi", "lpsvi", "ucbvi")}

@@ -78,7 +78,7 @@ def section(played: Played[Size]) -> Section:
     paragraph = (
         "Howson et al. report that active updating is at least as good as lazy updating, that a larger α brings lazy "
         "updating nearer to it, and that the penalty of delay is additive. All agents but Delayed-PSVI are tabular "
-        "UCBVI, with different rules of updating."
+        "UCBVI, with different update rules."
     )
     tables = [penalty_table("chains-lines", found), lazy, searched(played, "chains-settings", "chains")]
     title = "Chains: active against lazy updating"

@@ -13,7 +13,7 @@ from belated_studies.winners import tuned
 
 #: Experiments, and the headings of their numbers.
 NEVER, WAITING = "conversions-never", "conversions-waiting"
-HEADINGS = {NEVER: "zeros never reported", WAITING: "zeros told after the window"}
+HEADINGS = {NEVER: "zeros never reported", WAITING: "zeros reported after the window"}
 
 
 def experiments(size: Size) -> list[Experiment]:
@@ -29,26 +29,24 @@ def section(played: Played[Size]) -> Section:
     """Return regret with and without zeros."""
     never, told = played.results[NEVER], played.results[WAITING]
     silent = [regret_series(never, agent) for agent in never.agents]
-    dashed = [regret_series(told, a, f"{name_of(a)}, told after the window", dashed=True) for a in told.agents]
+    dashed = [regret_series(told, a, f"{name_of(a)}, reported after the window", dashed=True) for a in told.agents]
     title = "Conversions: a zero is never reported"
     caption = (
-        f"20 actions, d = 10; a conversion is reported after a geometric delay of mean {WINDOW // 2}, the lack of one "
+        f"20 actions, d = 10; a conversion is reported after a geometric delay of mean {WINDOW // 2}, its absence "
         f"never, or (dashed) when the window of {WINDOW} rounds is over."
     )
     chart = regret_chart("conversions-chart", title, caption, "round", [*silent, *dashed])
 
     def entry(agent: str, name: str) -> Cell:
         results = played.results[name]
-        return (
-            regret_cell(results, agent=agent) if agent in results.agents else Cell(value=None, note="needs no telling")
-        )
+        return regret_cell(results, agent=agent) if agent in results.agents else Cell(value=None, note="not needed")
 
     caption = f"{played.size.rounds} rounds, {played.size.seeds} seeds, 95 % intervals."
     table = by_agent("conversions-table", "Cumulative regret", caption, HEADINGS, never.agents, entry)
     paragraph = (
-        "Where zeros are never reported, an agent that waits for feedback hears of conversions only, so every action "
-        "looks equally good to it. OTFLinUCB and OTFLinTS count every round as a zero until it converts, and correct "
-        "for the conversions that are still to come."
+        "Where zeros are never reported, an agent that waits for feedback sees only conversions, so every action looks "
+        "equally good to it. OTFLinUCB and OTFLinTS count every round as a zero until it converts, and correct for the "
+        "conversions that are still to come."
     )
     title, tables = "Conversions: what silence means", [table, searched(played, "conversions-settings", NEVER)]
     return Section(id="conversions", title=title, paragraphs=[paragraph], charts=[chart], tables=tables)

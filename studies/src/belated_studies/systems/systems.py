@@ -66,7 +66,7 @@ def section(played: Played[Size]) -> Section:
             f"Bounds up to constants and logarithms as the paper prints them. Measured: cumulative regret after "
             f"{size.episodes} episodes under Poisson delays with mean 50, {size.seeds} seeds ({size.slow_seeds} for "
             "bandits and adversarial MDPs), 95 % intervals; on the synthetic linear MDP with 20 actions, a linear "
-            "bandit with d = 10 and 100 actions, or an adversarial MDP whose rewards switch. Regret compares only "
+            "bandit with d = 10 and 100 actions, or an adversarial MDP whose rewards switch. Compare regret only "
             "within a testbed. Time: of a whole episode in the runner's loop, one core, median and range of repeats."
         ),
         columns=[*COLUMNS, "µs per episode"],
@@ -76,8 +76,8 @@ def section(played: Played[Size]) -> Section:
         ],
     )
     paragraph = (
-        "All agents but two were tuned on their testbed, on other seeds and with the same budget; the settings of "
-        "tabular UCBVI and of the multi-batch reduction come from elsewhere."
+        "All agents but two were tuned on their testbed, on other seeds and with the same budget; tabular UCBVI and "
+        "the multi-batch reduction were not tuned on this testbed."
     )
     tables = [table, searched(played, "systems-settings", *TESTBEDS)]
     return Section(id="systems", title="All systems", paragraphs=[paragraph], tables=tables)

@@ -12,17 +12,17 @@ def _facts(played: Played[Size]) -> dict[str, str]:
     missing = [package for package in packages if not installed(package)]
     return {
         "Seeds": f"{FIRST_SEED} to {FIRST_SEED + played.size.seeds - 1}",
-        "Settings": "those of learning by age were fixed on other, generated trials, with seeds 1000 to 1099; how wide "
-        "its draws are was corrected after runs of these trials with seeds below 240, and the number of ages and the "
-        "width of ages that nothing has reached were chosen after runs with seeds from 5000 on",
+        "Settings": "the constants of learning by age were fixed on other, generated trials with seeds 1000 to 1099; "
+        "the width of its draws was corrected after runs of these trials with seeds below 240, and the number of "
+        "ages and the width of ages that no decision has reached were chosen after runs with seeds from 5000 on",
         "Records": f"from {' and '.join(packages)}"
-        + (f"; rows of {' and '.join(missing)} are left out, which is not installed" if missing else ""),
+        + (f"; rows that need {' and '.join(missing)} are left out (not installed)" if missing else ""),
     }
 
 
 STUDY = Study(
     name="trials",
-    title="Learning by age, on trials with delays of their own",
+    title="Learning by age on clinical and generated trials",
     package=__name__,
     quick=QUICK,
     full=FULL,

@@ -13,12 +13,12 @@ def section(played: Played[Size]) -> Section:
     """Return regret against the best arm of each patient."""
     rows = compared(played, CASES)
     paragraph = (
-        "A context is a random patient of the trial, with six baseline covariates. What comes of an arm is drawn from "
-        "the 50 patients of that arm who are nearest in them, so that these are no randomised comparisons any more, "
-        "but smoothed pictures of them. Regret is counted against the best arm of each patient; agents fit a linear "
-        "model for each arm, which the truth is not."
+        "A context is a random patient of the trial, with six baseline covariates. The outcome of an arm is drawn from "
+        "the 50 patients of that arm with the nearest covariates, so this is a smoothed version of the trial and no "
+        "longer a randomised comparison. Regret is counted against the best arm of each patient. Agents fit a linear "
+        "model for each arm; the truth is not linear."
     )
-    tables = [regret_table("contexts-table", "Events too many", "Trials with contexts.", rows)] if rows else []
+    tables = [regret_table("contexts-table", "Excess events", "Trials with contexts.", rows)] if rows else []
     return Section(id="contexts", title="With contexts", paragraphs=[paragraph], tables=tables)
 
 

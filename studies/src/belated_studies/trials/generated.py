@@ -15,14 +15,14 @@ CASES = [Case(trial, 2000, ratio, recorded=False) for trial in GENERATED for rat
 def section(played: Played[Size]) -> Section:
     """Return regret on all of them."""
     paragraph = (
-        "Events are good here: conversions. slow-and-good has 10 % after 1 500 s on average and 5 % after 20 s, a "
-        "window of 6 000 s and a decision each second. speeds has four arms, the faster the worse, or nearly; "
-        "heavy-tails delays without a mean; refunds arms that sell much and get much back, which is known late; "
-        "day-and-night nine times as many visitors at noon as at midnight, so that the age of a decision in rounds is "
-        "not its age in hours."
+        "Here events are good: they are conversions. slow-and-good: one arm converts 10 %, after 1 500 s on average, "
+        "the other 5 %, after 20 s; the window is 6 000 s, with a decision each second. speeds: four arms, of which "
+        "the faster ones are mostly worse. heavy-tails: delays without a finite mean. refunds: arms that sell much "
+        "and get much returned, which is known late. day-and-night: nine times as many visitors at noon as at "
+        "midnight, so that the age of a decision in rounds is not its age in hours."
     )
     rows = compared(played, [SCENE, *CASES])
-    table = regret_table("generated-table", "Conversions too few", "Generated trials.", rows)
+    table = regret_table("generated-table", "Missed conversions", "Generated trials.", rows)
     return Section(id="generated", title="Generated trials", paragraphs=[paragraph], tables=[table])
 
 
@@ -30,7 +30,7 @@ def told(played: Played[Size]) -> list[str]:
     """Return the findings."""
     (scene,) = compared(played, [SCENE])
     less = -100 * scene.change.value
-    first = f"A slow good arm beside a fast bad one: {less:.0f} % less regret than with one window."
+    first = f"A slow good arm beside a fast bad one: {less:.0f} % less regret than one window."
     return [first, *findings("Generated trials", compared(played, CASES))]
 
 

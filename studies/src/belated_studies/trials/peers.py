@@ -115,9 +115,9 @@ def asked(peer: Peer, home: Path, seeds: Sequence[int], drawn: Sequence[Rounds])
 def section(played: Played[Size]) -> Section:
     """Return regret beside that of the library's agents on the same seeds."""
     caption = (
-        f"{played.size.peer_seeds} seeds. The packages see the patients that our agents see, and are told of an event "
-        "when it happens and of its lack when the window is over, since they expect whole rewards. Each is used as its "
-        "documentation begins, and none was tuned."
+        f"{played.size.peer_seeds} seeds. The packages see the same patients as our agents. They learn of an event "
+        "when it happens and of its absence when the window is over, since they expect whole rewards. Each is used "
+        "as in the first example of its documentation, and none was tuned."
     )
     if not played.size.peer_seeds:
         return Section(id="peers", title="Other packages", paragraphs=["Other packages play with --full only."])
@@ -127,7 +127,7 @@ def section(played: Played[Size]) -> Section:
         theirs = [_cell(_runs(played, one.case, package)) for package in PEERS]
         rows.append([one.case.trial, f"{one.case.ratio:g}", *ours, *theirs])
     columns = ["Trial", "Windows", NAMES[AGE], NAMES[MATURE], *(f"{name}, {WAYS[name]}" for name in PEERS)]
-    table = Table(id="peers-table", title="Events too many", caption=caption, columns=columns, rows=rows)
+    table = Table(id="peers-table", title="Excess events", caption=caption, columns=columns, rows=rows)
     return Section(id="peers", title="Other packages", tables=[table])
 
 
@@ -154,7 +154,7 @@ def findings(played: Played[Size]) -> list[str]:
         if means:
             best, ours = min(means, key=means.__getitem__), one.regret[AGE][: played.size.peer_seeds].mean()
             sentences.append(f"{one.case.trial}, {one.case.ratio:g} windows: {best} {means[best]:.0f}, ours {ours:.0f}")
-    told = f"Events too many of the best of three other packages, and of learning by age: {'; '.join(sentences)}."
+    told = f"Excess events of the best of three other packages, and of learning by age: {'; '.join(sentences)}."
     return [told] if sentences else []
 
 

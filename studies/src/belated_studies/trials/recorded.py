@@ -41,15 +41,15 @@ def section(played: Played[Size]) -> Section:
     rows = compared(played, CASES)
     sources = "; ".join(f"{name}: {s.event} within {s.window:g} days ({s.package})" for name, s in RECORDED.items())
     paragraphs = [
-        "Patients enter evenly, and the arm that is chosen is given to a patient drawn from those randomised to it. "
-        "The event is reported when it happened in the record; that nothing happens is never reported. The truth is "
-        f"the Kaplan–Meier estimate of each arm. {sources}.",
+        "Patients enter at a constant rate. Each choice of an arm is played on a patient drawn from those who were "
+        "randomised to it. An event is reported at the time it has in the record; the absence of an event is never "
+        f"reported. The truth is the Kaplan–Meier estimate of each arm. {sources}.",
         *_misleading(played),
-        'An agent of your own plays the first row with run(RecordedTrial("actg175", rounds=1429), {"mine": Mine()}, '
-        "Constant(0), episodes=2000, seeds=range(2000, 2040)); the column of regret, at its end, is the figure of the "
+        'To play your own agent in the first row: run(RecordedTrial("actg175", rounds=1429), {"mine": Mine()}, '
+        "Constant(0), episodes=2000, seeds=range(2000, 2040)). The last value of its regret is the figure in the "
         "table. Patients depend on the seed alone.",
     ]
-    tables = [regret_table("recorded-table", "Events too many", "Randomised trials.", rows)] if rows else []
+    tables = [regret_table("recorded-table", "Excess events", "Randomised trials.", rows)] if rows else []
     charts = []
     if SHOWN.name in played.results:
         silent, told = played.results[SHOWN.name], played.results[f"{SHOWN.name}-told"]
@@ -58,9 +58,9 @@ def section(played: Played[Size]) -> Section:
         chart = Chart(
             id="trials-chart",
             title="ACTG 175, 1.4 windows",
-            caption=f"Events too many so far. {round(SHOWN.decisions / SHOWN.ratio)} patients enter in the window.",
+            caption=f"Excess events so far. {round(SHOWN.decisions / SHOWN.ratio)} patients enter within a window.",
             x_label="patients",
-            y_label="events too many",
+            y_label="excess events",
             series=series,
         )
         charts.append(chart)
@@ -102,14 +102,14 @@ def _misleading(played: Played[Size]) -> list[str]:
     found = mean_interval(regret)
     return [
         f"In prothr the arm that is better in the end, by {leads[1.0]:.1f} points of mortality, is worse for most of "
-        f"the window: by {early} of it. All of its advantage comes in the last quarter, so that what is learned before "
-        "misleads, and nothing that comes of a decision before that can tell. One window cannot be misled; in such a "
-        "trial learning by age has nothing to gain, and may lose. What could be hoped for at best shows an agent that "
-        f"was told when the curves cross: it hears nothing of the first {100 * CROSSED:.0f} % of a window, cannot be "
-        f"misled, and sees a difference that is larger than the true one, by what was lost before. With "
-        f"{MISLEADING.ratio:g} windows, learning the rest by age, it has {found.value:.1f} [{found.low:.1f}, "
-        f"{found.high:.1f}] events too many, {100 * (1 - found.value / mature):.0f} % less than one window: the "
-        "decisions that have reached the last quarter are few when most of the choices have been made."
+        f"the window: by {early} of it. All of its advantage comes in the last quarter, so earlier outcomes mislead "
+        "and cannot reveal it. Waiting for one window cannot be misled; in such a trial learning by age has nothing "
+        "to gain and may lose. An agent that knows when the curves cross shows the best one could hope for: it "
+        f"ignores the first {100 * CROSSED:.0f} % of a window, cannot be misled, and sees a difference that is larger "
+        f"than the true one by what was lost before. With {MISLEADING.ratio:g} windows, learning the rest by age, it "
+        f"has {found.value:.1f} [{found.low:.1f}, {found.high:.1f}] excess events, "
+        f"{100 * (1 - found.value / mature):.0f} % less than one window: few decisions have reached the last quarter "
+        "when most of the choices have been made."
     ]
 
 

@@ -30,7 +30,7 @@ AGE, MATURE, WAITING, OTF = "by-age", "mature", "waiting", "otf-lints"
 NAMES = {
     AGE: "learning by age",
     MATURE: "one window",
-    WAITING: "as it becomes certain",
+    WAITING: "once certain",
     OTF: "OTFLinTS",
 }
 OTF_SCALE = 0.1
@@ -156,11 +156,11 @@ def regret_table(name: str, title: str, caption: str, rows: Sequence[Compared]) 
         shown = [regret[AGE], regret[MATURE], less, regret[WAITING], regret[OTF], Cell(value=row.spread, digits=1)]
         table.append([case.trial, f"{case.ratio:.3g}", f"{case.decisions:,}", *shown])
     told = (
-        f"{caption} Regret is counted in events at the end, with 95 % intervals. “{NAMES[MATURE]}” learns a decision "
-        "when its window is over, with the same posterior sampling; “less” is how much less regret learning by age "
-        f"has, paired by seed. “{NAMES[WAITING]}” learns an event at once and its lack when the window is over, which "
-        f"is biased. OTFLinTS has the width {OTF_SCALE:g}; its spread is the standard deviation over runs, in those "
-        "of learning by age."
+        f"{caption} Regret at the end, in events, with 95 % intervals. “{NAMES[MATURE]}” learns a decision when its "
+        "window is over, with the same posterior sampling; “less” is how much less regret learning by age has, paired "
+        f"by seed. “{NAMES[WAITING]}” learns an event at once and its absence when the window is over, which is "
+        f"biased. OTFLinTS has the width {OTF_SCALE:g}; its spread is its standard deviation over runs, divided by "
+        "that of learning by age."
     )
     return Table(id=name, title=title, caption=told, columns=columns, rows=table, prominent=True)
 
@@ -172,12 +172,12 @@ def findings(what: str, rows: Sequence[Compared]) -> list[str]:
         changes = {row.case.trial: row.change for row in rows if row.case.ratio == ratio}
         shares = [change.value for change in changes.values()]
         above = [trial for trial, change in changes.items() if change.low > 0]
-        beyond = f"above it beyond the error: {', '.join(above)}" if above else "never above it beyond the error"
-        span = f"from {_percent(max(shares))} to {_percent(min(shares))} regret than with one window"
+        beyond = f"significantly more: {', '.join(above)}" if above else "never significantly more"
+        span = f"from {_percent(max(shares))} to {_percent(min(shares))} regret than one window"
         sentence = f"{what}, {ratio:g} windows long: {span}; {beyond}"
         if ratio == min(RATIOS):
             short = [trial for trial, change in changes.items() if change.value > -GAIN]
-            sentence += f"; less than {100 * GAIN:.0f} % below it: {', '.join(short) if short else 'none'}"
+            sentence += f"; gain below {100 * GAIN:.0f} %: {', '.join(short) if short else 'none'}"
         told.append(f"{sentence}.")
     return told
 
@@ -193,7 +193,8 @@ def beside_otf(rows: Sequence[Compared]) -> str:
     spreads = np.array([row.spread for row in rows])
     where = rows[int(spreads.argmax())].case
     return (
-        f"OTFLinTS with the width {OTF_SCALE:g} has less regret than learning by age beyond the error in {worse} of "
-        f"{len(rows)} cases, and more in {better}; it varies {np.median(spreads):.1f} times as much from run to run in "
-        f"the median case, and up to {spreads.max():.1f} times ({where.trial}, {where.ratio:g} windows)."
+        f"OTFLinTS with the width {OTF_SCALE:g} has significantly less regret than learning by age in {worse} of "
+        f"{len(rows)} cases, and significantly more in {better}; its regret varies {np.median(spreads):.1f} times as "
+        f"much from run to run in the median case, and up to {spreads.max():.1f} times ({where.trial}, {where.ratio:g} "
+        "windows)."
     )

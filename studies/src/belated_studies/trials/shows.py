@@ -208,15 +208,15 @@ def section(played: Played[Size]) -> Section:
     ]
     columns += ["theirs, reported", "theirs waiting, reported", "seconds, by age, their prior", "seconds, theirs"]
     caption = (
-        f"Average regret of a decision after {HORIZON} days, in days on which a listener comes back; {SHOWS} shows, "
+        f"Average regret per decision after {HORIZON} days, in days on which a listener comes back; {SHOWS} shows, "
         f"{len(theirs(played, PER_DAY[0]))} runs. Theirs is a transcription of their published agent, on the same "
-        "listeners; the reported figures are of their own runs. The prior is the mean and the covariance of 200 other "
-        "shows, day by day; without one, all is learned from these shows alone. By age with that prior draws half as "
-        "wide as its posterior is, which was chosen on shows that are not played here; theirs draws from the whole. "
-        "Seconds are of CPU, the median run."
+        "listeners; the reported figures are from their own runs. The prior is the mean and the covariance of 200 "
+        "other shows, day by day; without it, everything is learned from these shows alone. Learning by age with "
+        "that prior draws half as wide as its posterior, which was chosen on shows that are not played here; theirs "
+        "draws from the whole posterior. Seconds are CPU time of the median run."
     )
     table = Table(id="shows-table", title="Fifty shows", caption=caption, columns=columns, rows=rows)
-    return Section(id="shows", title="Rewards in daily bits", tables=[table])
+    return Section(id="shows", title="Rewards that arrive day by day", tables=[table])
 
 
 def findings(played: Played[Size]) -> list[str]:

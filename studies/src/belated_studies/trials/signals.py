@@ -116,8 +116,9 @@ def section(played: Played[Size]) -> Section:
     ]
     caption = (
         f"Regret after {DECISIONS:,} decisions, with 95 % intervals; “less” is what the signal saves, on the same "
-        "seeds. clicks: 20 and four times 12 % click, at once; half of these buy, after 30 to 100 % of the window. The "
-        "coin is tossed for everybody. ACTG 175: the CD4 count is measured after a fifth of the window."
+        "seeds. clicks: 20 % click on one arm and 12 % on each of four others, at once; half of those who click buy, "
+        "after 30 to 100 % of the window. The coin is an uninformative signal, tossed for everybody. ACTG 175: the CD4 "
+        "count is measured after a fifth of the window."
     )
     table = Table(id="signals-table", title="With and without a signal", caption=caption, columns=columns, rows=rows)
     return Section(id="signals", title="Signals before the reward", tables=[table])
@@ -130,9 +131,9 @@ def findings(played: Played[Size]) -> list[str]:
         if signal != NONE:
             plain = regret(played, name, NONE, ratio)[AGE]
             less = difference(plain, regret(played, name, signal, ratio)[SIGNALLED])
-            error = "" if less.low > 0 or less.high < 0 else ", within the error"
+            error = "" if less.low > 0 or less.high < 0 else ", not significant"
             told.append(f"{signal} on {name}, {ratio:g} windows: {100 * less.value / float(plain.mean()):.1f} %{error}")
-    return [f"Less regret by a signal: {'; '.join(told)}."]
+    return [f"Regret saved by a signal: {'; '.join(told)}."]
 
 
 ARTEFACT = Artefact(id="signals", order=6, section=section, experiments=experiments, findings=findings)
