@@ -223,7 +223,7 @@ class Borrowed:
 @pytest.mark.parametrize("base", [Clerks(), Borrowed(), BOLD(base=Clerks())], ids=["clerks", "borrowed", "nested"])
 def test_an_agent_that_could_not_be_loaded_is_not_saved(base: Algorithm, tmp_path: Path) -> None:
     agent: Any = BOLD(base=base).start(MDP.problem)
-    with pytest.raises(InvalidInputError, match="an agent that can be saved .it has no 'memory'"):
+    with pytest.raises(InvalidInputError, match=r"an agent that can be saved \(it has no 'memory'\)"):
         save_agent(tmp_path / "agent.npz", agent)
     assert not (tmp_path / "agent.npz").exists()
 

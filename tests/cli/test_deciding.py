@@ -272,7 +272,7 @@ def test_policies_are_evaluated_on_a_log_of_sessions(visits: Path) -> None:
     assert "uniform actions, on 40 sessions" in found.stdout
     always = call("decisions", "evaluate", *where, "--action", "b")
     assert next(line.split()[1] for line in always.stdout.splitlines() if "WPDIS" in line) == "2.0000"
-    assert "no interval of" in always.stdout
+    assert "no interval for" in always.stdout
     same = call("decisions", "evaluate", *where, "--agent", "auto-psvi")
     assert "effective sample size: 40 sessions; the largest importance weight is 1.0" in same.stdout
     settings = call("decisions", "evaluate", *where, "--config", visits / "models.toml")

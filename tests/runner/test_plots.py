@@ -171,7 +171,7 @@ def test_what_cannot_be_drawn_is_refused_and_leaves_no_figure() -> None:
     with pytest.raises(InvalidInputError, match="window must be"):
         results.plot_value(window=0)
     unknown = Results(results.frame.with_columns(value=pl.lit(None, pl.Float64)))
-    with pytest.raises(InvalidInputError, match=r"value is not known .* plot_returns"):
+    with pytest.raises(InvalidInputError, match=r"value is unknown .* plot_returns"):
         unknown.plot_value()
     assert pyplot.get_fignums() == []
 

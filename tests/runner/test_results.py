@@ -141,7 +141,7 @@ def test_rliable_takes_the_scores(results: Results, column: str) -> None:
 
 def test_scores_need_every_agent_on_every_task(results: Results) -> None:
     partial = results.frame.filter((pl.col("agent") == "psvi") | (pl.col("delay_distribution") == "constant-0"))
-    with pytest.raises(belated.InvalidInputError, match="there are no rows of random"):
+    with pytest.raises(belated.InvalidInputError, match="there are no rows of the combination random"):
         Results(partial).to_rliable()
     fewer = results.frame.filter((pl.col("agent") == "psvi") | (pl.col("seed") != 4))
     with pytest.raises(belated.InvalidInputError, match=r"the same number of seeds on every task, got \[2, 3\]"):
@@ -246,13 +246,9 @@ def test_rows_that_do_not_belong_together_are_not_read_together(
 )
 def test_seeds_of_other_episodes_are_not_laid_side_by_side(results: Results, kept: pl.Expr) -> None:
     one = results.frame.filter(pl.col("seed").is_in([2, 4]))
-    with pytest.raises(
-        belated.InvalidInputError, match="every seed of psvi, poisson-5, riverswim-4 must have exactly one row"
-    ):
+    with pytest.raises(belated.InvalidInputError, match=r"every seed of psvi, .*must have exactly one row"):
         Results(one.filter(kept)).array("value", **PICK)
-    with pytest.raises(
-        belated.InvalidInputError, match="every seed of psvi, poisson-5, riverswim-4 must have exactly one row"
-    ):
+    with pytest.raises(belated.InvalidInputError, match=r"every seed of psvi, .*must have exactly one row"):
         Results(pl.concat([one, one])).array("value", **PICK)
 
 

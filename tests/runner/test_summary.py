@@ -181,7 +181,7 @@ def test_a_table_in_markdown_has_means_errors_and_the_best_in_bold() -> None:
         "| quick | **2.00 ± 0.00** | 6.00 ± 1.00 |",
         "| slow | 5.00 ± 1.00 | **4.00 ± 0.00** |",
         "",
-        "total regret ± half of its 95 % bootstrap interval, 2 seeds; the minimum of each column, oracles aside, is bold",
+        "total regret ± half of its 95 % bootstrap interval, 2 seeds; the least of each column, oracles aside, is bold",
     ]
     assert "| slow | 3.00 ± 1.00 | **3.00 ± 0.00** |" in made(TWO_DELAYS).to_markdown("value")
 

@@ -209,8 +209,7 @@ class Posterior:
     def law(
         self, rows: Floats, mean: Floats, root: Floats, weights_root: Callable[[], Floats], sigma: float = 1.0
     ) -> Distribution:
-        """Return the distribution of scores `mean + sigma * root @ z`; `weights_root` is called if there are many
-        actions.
+        """Return the distribution of scores `mean + sigma * root @ z`; `weights_root` is for many actions.
 
         S depends on the order of updates, so a root is computed that does not: equal sums and random numbers give equal
         draws.

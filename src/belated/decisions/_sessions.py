@@ -291,8 +291,7 @@ class Steps:
         return self.pending.setdefault(session.name, session.copy())
 
     def check(self, given: Decide, offer: Offer) -> tuple[Session, StepState]:
-        """Return the session that a request is a step of, and the step's state; raise an error if it cannot
-        continue."""
+        """Return the session of a request, and the step's state; raise an error if it cannot continue."""
         from belated.decisions._plans import encode_state  # imports all agents
 
         state, name = self.state, given.session
@@ -334,8 +333,7 @@ class Steps:
     def close(
         self, session: Session, how: int, now: float, context: str = "", before: EventRow | None = None
     ) -> EventRow:
-        """Return the row that ends a session, or that completes an earlier end, `before`, from which its windows
-        run."""
+        """Return the row that ends a session, or completes an earlier end `before`, from which its windows run."""
         state, session = self.state, self.change(session)
         window = state.settings.silence.seconds
         due = before.due if before is not None else None if window is None else now + window
@@ -367,8 +365,7 @@ class Steps:
         return row
 
     def context(self, given: End) -> str:
-        """Return the last context of a session as JSON, or an empty string; raise InvalidInputError if it is
-        invalid."""
+        """Return the last context of a session as JSON, or an empty string, after validating it."""
         if flag("terminal", given.terminal) and given.context is not None:
             raise refuse("context", given.context, "left out if the end is terminal: a terminal state has no value")
         if given.context is None:

@@ -73,8 +73,7 @@ class Backend(Protocol):
     """Exceptions that mean that a worker has died; a run that fails raises its own error."""
 
     def submit(self, run: Run, store: Store | None) -> Played:
-        """Start a run; its future has the rows, or None if a worker has written them to the store, or raises its
-        error."""
+        """Start a run; its future has the rows, or None if a worker has written them to the store."""
 
     def close(self) -> None:
         """End the runs that are still being played."""

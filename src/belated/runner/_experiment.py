@@ -215,8 +215,7 @@ def where(algorithm: Algorithm) -> Plays:
 
 
 def check_reports(environment: Environment, algorithm: Algorithm, delay: DelayDistribution | OutcomeDelays) -> None:
-    """Raise `InvalidInputError` if the algorithm cannot learn the reports of a trial, or the delay does not suit
-    them."""
+    """Raise `InvalidInputError` if algorithm or delay do not suit the reports of a trial."""
     if not isinstance(environment, Trial):
         return
     if not isinstance(delay, DelayDistribution):

@@ -149,8 +149,7 @@ class Results:
         log: str = "",
         window: int | None = None,
     ) -> Axes:
-        """Draw the exact value of the policies played, averaged over `window` rows, and the optimum as a dashed
-        line."""
+        """Draw the exact value of the policies played, averaged over `window` rows, and the optimum (dashed)."""
         return plot(self, "value", axes, environment=environment, delay=delay, log=log, window=window)
 
     def plot_returns(

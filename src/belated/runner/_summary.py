@@ -212,7 +212,7 @@ def compare(summary: pl.DataFrame, measure: str) -> Comparison:
     several = [len({labels[i] for labels in groups}) > 1 for i in (0, 1)]
     tasks = [", ".join(str(label) for label, named in zip(labels, several, strict=True) if named) for labels in groups]
     columns = [_column(group, measure) for group in groups.values()]
-    best = "the minimum of each column, oracles aside," if measure == "regret" else "the maximum of each column"
+    best = "the least of each column, oracles aside," if measure == "regret" else "the maximum of each column"
     seeds = _over_seeds(summary)
     error = "" if seeds == "one seed" else " ± half of its 95 % bootstrap interval"
     return Comparison(
