@@ -405,8 +405,8 @@ def test_what_rounding_explains_too_much_leaves_a_noise() -> None:
     for reward in range(1, 11):
         posterior.learn(0, np.ones(1), float(reward))
     posterior.noise()
-    posterior._totals = 3.0 * posterior.sums.squares, 0.0
-    assert posterior.noise() == pytest.approx((posterior.sums.squares / 10 / 11) ** 0.5)
+    posterior._totals[:] = 3.0 * posterior.sums.squares, 0.0
+    assert posterior._estimate(0.0) == pytest.approx((posterior.sums.squares / 10 / 11) ** 0.5)
 
 
 def test_a_matrix_without_a_factor_is_enlarged_by_no_more_than_it_takes() -> None:
