@@ -60,8 +60,6 @@ _DELICATE, _SMALL = 1e9, 128
 _REFINEMENTS = 10
 #: Bits of the integers beyond those that the smallest eigenvalue takes.
 _SPARE = 96
-#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
-TIE, ROUNDING = 1e-6, 1e-13
 
 #: A row that is not in the cache yet: x, its weight and its reward.
 _Late = tuple[Floats, float, float]
@@ -74,8 +72,6 @@ class Distribution(NamedTuple):
     root: Floats
     width: float
     """The largest standard deviation."""
-    distinct: bool = False
-    """Whether no action's score follows from the others', so that two cannot be equal."""
 
 
 class Posterior:
@@ -117,6 +113,7 @@ class Posterior:
         self._totals = np.zeros(2)
         """The sums of the last two."""
         self._estimated: float | None = None  # σ, as long as nothing changes
+        self._late: dict[int, list[_Late] | None] = {}
         self.rho = ridge
         self.retries = 0
         """How often floats could not hold a factor, which was computed in integers."""
@@ -219,10 +216,8 @@ class Posterior:
         """
         if len(rows) <= max(_MANY, self.dimension):
             lower, largest = self._lower(root)
-            width, least = sigma * math.sqrt(largest), sigma * min(lower.diagonal().tolist())
-            near = TIE * width + ROUNDING * max(map(abs, mean.tolist()))
             lower *= sigma
-            return Distribution(mean, lower, width, least > 1000.0 * near)
+            return Distribution(mean, lower, sigma * math.sqrt(largest))
         largest = float(np.einsum("kj,kj->k", root, root).max())
         lower, _ = self._lower(weights_root())
         return Distribution(mean, sigma * (rows @ lower), sigma * math.sqrt(largest))
@@ -354,7 +349,8 @@ class Posterior:
         for block in range(blocks):
             self._account(self.cache[block], self._accounts[block], self._totals, self.rho)
         self._add_up()
-        self._late, self._estimated = {}, None
+        self._late = {}
+        self._estimated = None
 
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
@@ -362,7 +358,7 @@ class Posterior:
         self._accounts = np.zeros((blocks, 5))
         self._totals = np.zeros(2)
         self._estimated = None
-        self._late: dict[int, list[_Late] | None] = dict.fromkeys(range(blocks))
+        self._late = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
         self._delicate = set()
         self.rho = self._rho_at(0.0)
