@@ -405,7 +405,8 @@ class Posterior:
         late, self._late = self._late, {}
         try:
             self._bring_in(late)
-            if not all(map(math.isfinite, self._totals.tolist())):
+            explained, settled = self._totals.tolist()
+            if not math.isfinite(explained + settled):
                 raise PosteriorError(
                     "the posterior is not finite, and nothing can be drawn from it; the sums of the rewards are intact"
                 )

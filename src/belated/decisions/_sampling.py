@@ -97,23 +97,20 @@ class Sampler:
         """
         self._seek(number, id)
         mix(won, settings.floor)
-        uniforms = self._uniforms(len(won), size)
-        return self._ranked(won, pick(won.tolist(), uniforms[0]), settings, uniforms, size)
+        uniform, others = self._uniforms(len(won), size)
+        order = [pick(won.tolist(), uniform)]
+        if others is not None:
+            order = rank(won, order[0], others)[:size]
+        return order, won if settings.draws > 1 or settings.floor > 0.0 else None
 
     def _uniforms(self, actions: int, size: int) -> _Uniforms:
         return self._rng.random(), self._rng.random(actions) if size > 1 else None
 
-    def _drawn(self, drawn: Floats, width: float, settings: ModelSettings, uniforms: _Uniforms, size: int) -> Drawn:
+    def _drawn(self, drawn: Floats, width: float, settings: ModelSettings, given: _Uniforms, size: int) -> Drawn:
         """Return the decision that draws of the scores, shape (actions, draws), and some random numbers lead to."""
         probabilities = np.empty(len(drawn))
-        first = self._choose(drawn, width, settings.floor, uniforms[0], probabilities)
-        return self._ranked(probabilities, first, settings, uniforms, size)
-
-    def _ranked(
-        self, probabilities: Floats, first: int, settings: ModelSettings, uniforms: _Uniforms, size: int
-    ) -> Drawn:
-        """Return the decision that begins with an action."""
-        order = [first] if uniforms[1] is None else rank(probabilities, first, uniforms[1])[:size]
+        first = self._choose(drawn, width, settings.floor, given[0], probabilities)
+        order = [first] if given[1] is None else rank(probabilities, first, given[1])[:size]
         return order, probabilities if settings.draws > 1 or settings.floor > 0.0 else None
 
     def separate(
