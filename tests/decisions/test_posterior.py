@@ -425,3 +425,26 @@ def test_a_matrix_without_a_factor_is_enlarged_by_no_more_than_it_takes() -> Non
     lower = np.tril(Posterior(d)._enlarged(precision))
     enlarged = lower @ lower.T - precision
     assert np.diag(enlarged).min() > 3e-13 and np.abs(enlarged).max() < 2e-12
+
+
+def test_rows_are_brought_in_once_although_another_block_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    posterior, right = Posterior(3, noise=0.5, blocks=2), Posterior(3, noise=0.5, blocks=2)
+    posterior.noise()
+    for i, x in enumerate(rng.standard_normal((12, 3))):
+        for each in (posterior, right):
+            each.learn(i % 2, x, float(i))
+    posterior.learn(1, np.ones(3), 1.0)
+    posterior.unlearn(1, np.ones(3), 1.0)  # so that it is computed again
+
+    def fail(self: Posterior, block: int) -> None:
+        raise PosteriorError("no factor")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Posterior, "_renew", fail)
+        for _ in range(2):
+            with pytest.raises(PosteriorError):
+                posterior.noise()
+    posterior.noise()
+    for block in range(2):
+        np.testing.assert_allclose(posterior.cache[block][:, 0], right.mean(block), rtol=1e-9)
