@@ -139,14 +139,11 @@ class Engine:
         except ClockError:
             return self.state.latest
 
-    def prepare(self, operations: Sequence[Operation]) -> Batch:
-        """Return the answers to `operations`, and the rows to store before giving them."""
-        return Batch(self, *self._step(operations, WINDOWS))
-
-    def _step(self, operations: Sequence[Operation], windows: int) -> tuple[list[Row], list[Answer]]:
+    def prepare(self, operations: Sequence[Operation], windows: int = WINDOWS) -> Batch:
+        """Return the answers to `operations`, and the rows to store before giving them; end about `windows` windows."""
         if self.store.shared or self._unsure:
             self.catch_up()
-        return step(self.state, operations, self._clock(), new_id, windows)
+        return Batch(self, *step(self.state, operations, self._clock(), new_id, windows))
 
     def finish(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
         """Apply the stored rows of a batch. Never raises: the rows are durable whatever fails here."""
@@ -210,7 +207,7 @@ class Engine:
         with self.lock:
             attempt = 1
             while True:
-                batch = Batch(self, *self._step(operations, windows))
+                batch = self.prepare(operations, windows)
                 if all_or_none:
                     for answer in batch.answers:
                         if isinstance(answer, BelatedError):
