@@ -19,22 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from belated._util.validate import real
-from belated.decisions._evaluation import (
-    DECISIONS,
-    Estimate,
-    Policy,
-    all_probabilities,
-    carried,
-    estimate,
-    target_of,
-)
+from belated.decisions._evaluation import Policy, all_probabilities, target_of
+from belated.decisions._intervals import UNITS, Estimate, Mean, carried, estimates, itself
 from belated.decisions._model import Model
 from belated.decisions._operations import DecisionState, SessionEntry
 from belated.decisions._plans import encode_state
@@ -71,6 +63,8 @@ class SessionEvaluation(NamedTuple):
     """How many sessions were left out because they, or some that began before, may still bring rewards."""
     lost: int
     """How many were left out because some of their rewards never came."""
+    learned: bool = False
+    """Whether the log learned: estimates with an interval are then of what comes after its first third."""
 
 
 class UsableSessions(NamedTuple):
@@ -79,6 +73,12 @@ class UsableSessions(NamedTuple):
     sessions: list[SessionEntry]
     young: int
     lost: int
+
+    @property
+    def learned(self) -> bool:
+        """Whether they were drawn from more than one set of plans; what a caller has chosen was drawn from none."""
+        own = (each for each in self.sessions if any(step.suggestion is None for step in each.steps))
+        return len({each.plan for each in own}) > 1
 
 
 def sessions_in(model: Model) -> Iterator[SessionEntry]:
@@ -130,26 +130,18 @@ def assess_sessions(
         raise InvalidInputError(f"sessions must be at least 2 that have ended, with their rewards, got {n}{left}")
     steps = _Steps.of(log.sessions, target)
     weights, before = steps.weights()
-    paid = weights * steps.rewards
-    whole = weights[steps.last]
-    carrying = _carrying(log.sessions, target, steps, before)
-    largest, mean = float(weights.max()), float(whole.mean())
-    reason = _too_few(carrying, largest, mean, settings.floor)
     values, expected = predictions(log.sessions, target, settings, steps)
-    give = partial(estimate, carrying=carrying, level=level, reason=reason)
     robust = steps.by_session(before * expected + weights * (steps.rewards - values))
-    normed, spread = _weighted(steps, weights)
-    estimates = (
-        give("PDIS", float(steps.by_session(paid).mean()), steps.by_session(paid)),
-        give("WPDIS", normed, spread),
-        give("DR", float(robust.mean()), robust),
-    )
-    itself = steps.by_session(steps.rewards)
-    few = f"it is of {n} sessions only, and an interval needs {DECISIONS}" if n < DECISIONS else ""
-    logged = estimate("logged", float(itself.mean()), itself, carrying=n, level=level, reason=few)
+    weighed = _Weighed(steps, weights, robust, _Law.of(log.sessions, target, steps, before), settings.floor)
+    found = estimates(weighed, learned=log.learned, level=level)
+    logged = itself(Mean.of(steps.by_session(steps.rewards)[:, None], np.ones((n, 1))), n, "sessions", level)
+    whole = weights[steps.last]
     squares = float(whole @ whole)
     effective = float(whole.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    return SessionEvaluation(estimates, logged, n, effective, carrying, largest, log.young, log.lost)
+    carrying = weighed.carrying(slice(None), np.ones(n))
+    return SessionEvaluation(
+        found, logged, n, effective, carrying, float(weights.max()), log.young, log.lost, log.learned
+    )
 
 
 class _Steps(NamedTuple):
@@ -193,69 +185,132 @@ class _Steps(NamedTuple):
         return np.bincount(self.session, values, len(self.last)).astype(np.float64)
 
 
-def _weighted(steps: _Steps, weights: Floats) -> tuple[float, Floats]:
-    """Return Σ_t Σρ_t r_t / Σρ_t, and terms that vary as it does: those of the linearised ratios."""
-    n, value = len(steps.last), 0.0
-    spread, running = np.zeros(n), np.zeros(n)
-    for t in range(int(steps.step.max()) + 1):
-        here = steps.step == t
-        running[steps.session[here]] = weights[here]  # sessions that have ended keep their weights
-        rewards = np.zeros(n)
-        rewards[steps.session[here]] = steps.rewards[here]
-        total = float(running.sum())
-        if total <= 0.0:
-            return math.nan, np.full(n, math.nan)
-        mean = float(running @ rewards) / total
-        value += mean
-        spread += running * (rewards - mean) * (n / total)
-    return value, spread
+class _Law(NamedTuple):
+    """Every action that a step could have taken and that a policy would take: what is known without any reward.
 
-
-def _carrying(
-    sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]], steps: _Steps, before: Floats
-) -> float:
-    """Return how many sessions carry the estimates: see `carried`, of the weights that each step could have had.
-
-    A step's weight is ρ_{t−1}·π(a)/p(a) with probability p(a), whatever was drawn. As the steps of a session go
-    together, the number of steps that carry the estimates is divided by the mean length of a session.
+    A step's weight is ρ_{t−1}·π(a)/p(a) with probability p(a), whatever was drawn.
     """
-    masses, weights = [], []
-    at = 0
-    for session, rows in zip(sessions, target, strict=True):
-        for entry, row in zip(session.steps, rows, strict=True):
+
+    masses: Floats
+    """ρ_{t−1}·π(a)."""
+    weights: Floats
+    """ρ_{t−1}·π(a)/p(a)."""
+    session: Ints
+    precisions: Floats
+    """Of each session, 1/s: s² = Π_t Σ_a π(a)²/p(a) over its steps."""
+
+    @classmethod
+    def of(
+        cls, sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]], steps: _Steps, before: Floats
+    ) -> _Law | None:
+        """Return all of them; None if some probabilities of the log are not known."""
+        masses, weights, lengths, precisions = [], [], [], []
+        pairs = zip(
+            (step for each in sessions for step in each.steps), (row for rows in target for row in rows), strict=True
+        )
+        for so_far, (entry, row) in zip(before.tolist(), pairs, strict=True):
             drawn = all_probabilities(entry)
             if drawn is None:
-                return math.nan
+                return None
             taken = row > 0.0
-            mass = before[at] * row[taken]
             with np.errstate(divide="ignore"):
-                masses.append(mass)
-                weights.append(mass / drawn[taken])
-            at += 1
-    mass, weight = np.concatenate(masses), np.concatenate(weights)
-    there = mass > 0.0
-    return carried(mass[there], weight[there]) * len(sessions) / at if there.any() else 0.0
+                ratios = row[taken] / drawn[taken]
+            masses.append(so_far * row[taken])
+            weights.append(so_far * ratios if so_far > 0.0 else np.zeros_like(ratios))
+            lengths.append(len(ratios))
+            precisions.append(1.0 / math.sqrt(float(row[taken] @ ratios)))
+        begins = np.append(0, steps.last[:-1] + 1)
+        product = np.multiply.reduceat(np.array(precisions), begins)
+        return cls(np.concatenate(masses), np.concatenate(weights), np.repeat(steps.session, lengths), product)
 
 
-def _too_few(carrying: float, largest: float, mean: float, floor: float) -> str:
-    """Return why the sessions of a log do not carry an interval; nothing if they do."""
-    if math.isnan(carrying):
-        return (
-            "some steps were the caller's, among more than two actions, and of those only the probability of the "
-            "action that was taken is known; an interval needs that of every action"
-        )
-    if carrying < DECISIONS:
-        return (
-            f"the policy takes actions that this log seldom takes one after the other, and the largest weight of a "
-            f"session is {largest:.0f}: about {carrying:.1f} sessions carry the estimate, and an interval needs "
-            f"{DECISIONS}; more sessions, or a larger floor than {floor:g}, would do"
-        )
-    if not abs(mean - 1.0) <= _OFF:
-        return (
-            f"the weights of sessions have the mean {mean:.2f}, where 1 is expected: the log has hardly seen where the "
-            "policy would go; it takes more sessions"
-        )
-    return ""
+class _Weighed(NamedTuple):
+    """Sessions with their weights, as the rule for intervals wants them."""
+
+    steps: _Steps
+    weights: Floats
+    robust: Floats
+    """What each session adds to the doubly robust estimate."""
+    law: _Law | None
+    floor: float
+
+    @property
+    def size(self) -> int:
+        return len(self.steps.last)
+
+    def means(self, part: slice, counts: Floats) -> dict[str, Mean]:
+        paid, counted = self.steps.by_session(self.weights * self.steps.rewards), counts[part, None]
+        return {
+            "PDIS": Mean.of(paid[part, None], counted),
+            "WPDIS": self._weighted(part, counts),
+            "DR": Mean.of(self.robust[part, None], counted),
+        }
+
+    def _weighted(self, part: slice, counts: Floats) -> Mean:
+        """Return Σ_t Σρ_t r_t / Σρ_t: for each step a ratio, as if steps were ages."""
+        steps, shape = self.steps, (self.size, int(self.steps.step.max()) + 1)
+        rewards, running = np.zeros(shape), np.zeros(shape)
+        rewards[steps.session, steps.step] = steps.rewards
+        running[steps.session, steps.step] = self.weights
+        over = np.arange(shape[1]) > steps.step[steps.last][:, None]
+        running[over] = np.broadcast_to(self.weights[steps.last][:, None], shape)[
+            over
+        ]  # who has ended keeps its weight
+        shares = counts[part, None] * running[part]
+        if shares.size == 0 or shares.sum(axis=0).min() <= 0.0:
+            return Mean(math.nan, np.full(len(shares), math.nan))
+        return Mean.of(rewards[part], shares)
+
+    def carrying(self, part: slice, counts: Floats) -> float:
+        """Return how many sessions carry the estimates.
+
+        As the steps of a session go together, the number of steps that do is divided by the mean length of a session.
+        """
+        if self.law is None:
+            return math.nan
+        begin, end, _ = part.indices(self.size)
+        of = self.law.session
+        kept = (of >= begin) & (of < end) & (self.law.masses > 0.0)
+        counted = counts[of[kept]]
+        if not kept.any():
+            return 0.0
+        steps = np.count_nonzero((self.steps.session >= begin) & (self.steps.session < end))
+        return carried(counted * self.law.masses[kept], counted * self.law.weights[kept]) * (end - begin) / steps
+
+    def precisions(self) -> Floats:
+        return np.ones(self.size) if self.law is None else self.law.precisions
+
+    def promised(self, part: slice) -> float:
+        """Return 0: whoever takes an action at random now and then hardly ever takes one after the other."""
+        return 0.0
+
+    def too_few(self, part: slice, carrying: float, *, learned: bool) -> str:
+        """Return why so many sessions do not carry an interval; nothing if they do."""
+        if self.law is None:
+            return (
+                "some steps were the caller's, among more than two actions, and of those only the probability of the "
+                "action that was taken is known; an interval needs that of every action"
+            )
+        if carrying < UNITS and learned:
+            return (
+                "this log has learned, so its first third says whether there is an interval, and the rest says where: "
+                f"as the log took the policy's actions at that time, the rest was to have about {carrying:.1f} "
+                f"sessions to carry the estimate, and an interval needs {UNITS}; more sessions, or a larger floor than "
+                f"{self.floor:g}, would do"
+            )
+        if carrying < UNITS:
+            return (
+                "the policy takes actions that this log seldom takes one after the other, and the largest weight of a "
+                f"session is {self.weights.max():.0f}: about {carrying:.1f} sessions carry the estimate, and an "
+                f"interval needs {UNITS}; more sessions, or a larger floor than {self.floor:g}, would do"
+            )
+        mean = float(self.weights[self.steps.last][part].mean())
+        if not abs(mean - 1.0) <= _OFF:
+            return (
+                f"the weights of sessions have the mean {mean:.2f}, where 1 is expected: the log has hardly seen where "
+                "the policy would go; it takes more sessions"
+            )
+        return ""
 
 
 def predictions(
