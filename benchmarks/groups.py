@@ -21,6 +21,7 @@ from benchmarks.profile import profiles
 from benchmarks.report import Report, describe_machine
 from benchmarks.service import service
 from benchmarks.session_coverage import session_coverage
+from benchmarks.session_returns import session_cartpole
 from benchmarks.sessions import sessions
 from benchmarks.signals import signals
 from benchmarks.silence import silence
@@ -54,6 +55,7 @@ def groups() -> dict[str, MeasureGroup]:
         "learning": learning,
         "likelihoods": likelihoods,
         "sessions": sessions,
+        "session-cartpole": session_cartpole,
         "sparse": sparse,
         "sparse-learning": sparse_learning,
         "sparse-exactness": sparse_exactness,

@@ -22,7 +22,7 @@ from benchmarks.profile import Profile
 from benchmarks.report import Report, describe_machine, markdown, picture, terminal, write
 
 #: Groups that start processes of their own.
-PROCESSES = ("start", "long", "service", "sessions", "sparse-neighbour")
+PROCESSES = ("start", "long", "service", "sessions", "session-cartpole", "sparse-neighbour")
 #: Groups whose figures are no times, and may be 0 or less.
 LEARNED = (
     "silence",

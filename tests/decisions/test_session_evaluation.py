@@ -137,6 +137,27 @@ def test_where_too_few_sessions_carry_an_estimate_there_is_no_interval() -> None
     assert not found.logged.reason
 
 
+def test_in_a_log_that_learned_the_first_third_says_whether_there_is_an_interval() -> None:
+    """Sessions of two sets of plans: the first likes the policy or does not, and the second does the opposite."""
+    funnel, model, liked = ShopFunnel(4), funnel_settings(4, floor=0.1), BEST.argmax(axis=1)
+    sets = {
+        True: np.broadcast_to(liked, (1, 4, 5)).astype(np.int64),
+        False: np.broadcast_to((liked + 1) % 3, (1, 4, 5)).astype(np.int64),
+    }
+    for first in (True, False):
+        rng = np.random.default_rng(int(first))
+        log = funnel_log(funnel, 400, sets[first], 0.1, rng) + [
+            each._replace(plan=1) for each in funnel_log(funnel, 800, sets[not first], 0.1, rng)
+        ]
+        found = evaluate_sessions(log, policy_of(soft(0.9)), model)
+        assert found.learned
+        for each in found.estimates:
+            assert bool(each.reason) != first
+            assert first or "this log has learned" in each.reason
+        still = evaluate_sessions([each._replace(plan=0) for each in log], policy_of(soft(0.9)), model)
+        assert not still.learned
+
+
 def test_without_the_probabilities_of_all_actions_there_is_no_interval() -> None:
     model = funnel_settings(1)
     chances = np.array([0.5, 0.25, 0.25])

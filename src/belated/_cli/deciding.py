@@ -240,6 +240,7 @@ def evaluate_command(
         say(Console(), f"{found.in_flight} decisions in flight count with the ages that they have completed")
     if found.lost:
         say(Console(), f"{found.lost} rewards never arrived; others of the same action are weighted up")
+    say_learned(found.estimates, learned=found.learned)
     show_reasons((*found.estimates, found.logged))
 
 
@@ -255,6 +256,12 @@ def show_estimates(title: str, measure: str, estimates: Sequence[Estimate], leve
         numbers = (f"{each.error:.4f}", f"{each.low:.4f} to {each.high:.4f}") if not each.reason else ("–", "none")
         table.add_row(each.method, f"{each.value:.4f}", *numbers)
     Console().print(table)
+
+
+def say_learned(estimates: Sequence[Estimate], *, learned: bool) -> None:
+    """Say what intervals from a log that learned are of."""
+    if learned and not all(each.reason for each in estimates):
+        say(Console(), "the log has learned: estimates with an interval are of what comes after its first third")
 
 
 def show_reasons(estimates: Sequence[Estimate]) -> None:
@@ -291,6 +298,7 @@ def show_sessions(model: Model, other: ModelSettings | None, policy: Policy, nam
         say(Console(), f"left out: {found.young} sessions that are open, or as young as those awaiting rewards")
     if found.lost:
         say(Console(), f"left out: {found.lost} sessions with rewards that never arrived")
+    say_learned(found.estimates, learned=found.learned)
     show_reasons(estimates)
 
 

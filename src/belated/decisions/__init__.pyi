@@ -3,11 +3,11 @@
 from ._beliefs import Arrival as Arrival
 from ._engine import Batch as Batch
 from ._engine import commit as commit
-from ._evaluation import Estimate as Estimate
 from ._evaluation import Evaluation as Evaluation
 from ._evaluation import always as always
 from ._evaluation import evaluate as evaluate
 from ._evaluation import uniform as uniform
+from ._intervals import Estimate as Estimate
 from ._learner import DecisionLearner as DecisionLearner
 from ._model import Model as Model
 from ._operations import Activate as Activate

@@ -13,8 +13,7 @@ a model that had learned this decision's reward, so fitting to them would bias t
 **An interval is given only where it has its nominal coverage.** A rare action has a large importance weight. If it
 happens not to occur in the log, neither the estimate nor its standard error shows it. But the log has the propensity of
 every action of every decision, so the distribution of the weights is known in advance, and with it how many decisions
-carry the estimate (`carrying`). If they are fewer than 100, or if fewer than about 20 rewards determine the estimate
-because the rest are equal, there is no interval, and the reason is given. See docs/math/off-policy.md.
+carry the estimate (`carrying`). `_intervals` decides whether there is an interval.
 
 Decisions whose rewards may still arrive are left out together with all others as young as they are: among those, quick
 rewards would be over-represented. If a model learns by age, each estimate is a sum over the ages, and the term of an
@@ -28,48 +27,29 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.special
+import numpy.typing as npt
 
 from belated._util.validate import real, refuse
 from belated.decisions._encoding import SHARED, Encoding
+from belated.decisions._intervals import UNITS, Estimate, Mean, carried, estimates, itself
 from belated.decisions._members import SparsePosterior, digest, sparse_offer
 from belated.decisions._operations import DecisionState, Entry
 from belated.decisions._posterior import Posterior
 from belated.decisions._rows import REWARD
 from belated.decisions._settings import ModelSettings
 from belated.errors import InvalidInputError
-from belated.types import Floats
+from belated.types import Floats, Ints
 
 #: Maps a context and the actions on offer to the actions' probabilities.
 Policy = Callable[[Any, Sequence[str]], Sequence[float]]
 
-#: Minimum number of decisions, and of rewards, that must carry an estimate with an interval. Below, coverage falls
-#: fast.
-DECISIONS, REWARDS = 100, 20
-#: How much an interval may miss, in standard errors: it then covers 94.5 % instead of 95 %.
-_BLIND = 0.2
 #: Quantile of the observed delays: decisions younger than this delay may still get their rewards.
 _DELAYS = 0.99
 #: Values of `floor` that the reason for a missing interval may suggest.
 _FLOORS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-
-
-class Estimate(NamedTuple):
-    """An estimate of a policy's mean reward."""
-
-    method: str
-    value: float
-    error: float
-    """Standard error; nan if there is no interval, since it would be just as unreliable."""
-    low: float
-    high: float
-    """Bounds of the interval; nan if there is none."""
-    reason: str = ""
-    """Why there is no interval."""
 
 
 class Evaluation(NamedTuple):
@@ -96,6 +76,8 @@ class Evaluation(NamedTuple):
     """How many of `decisions` never got a reward; others with the same action are weighted up."""
     in_flight: int = 0
     """How many of `decisions` still have an open window and count with the ages they have reached."""
+    learned: bool = False
+    """Whether the log learned: estimates with an interval are then computed from its last two thirds."""
 
 
 class Usable(NamedTuple):
@@ -112,6 +94,15 @@ class Usable(NamedTuple):
     young: int
     aged: bool = False
     """Whether unobserved rewards are in flight rather than lost."""
+
+    @property
+    def learned(self) -> bool:
+        """Whether some were drawn when a reward was there to learn from; those that a caller chose were not."""
+        first = min(
+            (event.received for entry in self.entries for event in entry.history if event.kind == REWARD),
+            default=math.inf,
+        )
+        return any(entry.suggestion is None and entry.made > first for entry in self.entries)
 
     @property
     def sampled(self) -> Floats:
@@ -227,48 +218,100 @@ def assess(log: Usable, target: Sequence[Floats], settings: ModelSettings, *, le
     told = np.array([log.told[entry.action] or 1.0 for entry in log.entries])
     chosen = np.array([row[place] for row, place in zip(target, places, strict=True)])
     drawn = np.array([entry.probability for entry in log.entries], np.float64)
-    weights = seen * (chosen / drawn / told)[:, None]  # for each age
-    counts = log.sampled.sum(axis=0)
-    values, expected = predictions(log, target, places, settings)
+    weights = seen * (chosen / drawn / told)[:, None]  # of each age
     law = Law.of(log, target)
-    squares = float(weights[:, -1] @ weights[:, -1]) if law is None else float(law.masses @ law.weights())
-    carrying = math.nan if law is None else carried(law.masses, law.weights())
-    largest = float(weights.max())
-    possible = math.nan if law is None else float(law.weights().max())
-    reason = _too_few(law, carrying, largest, possible, settings.floor)
-    give = partial(estimate, carrying=carrying, level=level, reason=reason)
-    totals = weights.sum(axis=0)
-    if totals.min() > 0.0:
-        normed = (weights * log.rewards).sum(axis=0) / totals
-        spread = (weights * (log.rewards - normed) * (n / totals)).sum(axis=1)
-    else:
-        normed, spread = np.full(len(totals), math.nan), np.full(n, math.nan)
-    estimates = (
-        give("IPS", *_mean(weights * log.rewards, log.sampled)),
-        give("SNIPS", float(normed.sum()), spread),
-        give("DR", *_mean(log.sampled * expected + weights * (log.rewards - values), log.sampled)),
-    )
-    few = f"only {counts[-1]:.0f} decisions are usable; an interval needs {DECISIONS}" if counts[-1] < DECISIONS else ""
-    itself = _mean(seen / told[:, None] * log.rewards, log.sampled)
-    logged = estimate("logged", *itself, carrying=float(counts[-1]), level=level, reason=few)
-    effective = counts[-1] ** 2 / squares if squares > 0.0 else 0.0
+    weighed = _Weighed(log, weights, *predictions(log, target, places, settings), law, settings.floor)
+    found = estimates(weighed, learned=log.learned, level=level)
+    count = int(log.sampled[:, -1].sum())
+    logged = itself(Mean.of(seen / told[:, None] * log.rewards, log.sampled), count, "decisions", level)
+    squares = float(weights[:, -1] @ weights[:, -1]) if law is None else law.squares()
     silent = n - int(whole.sum())
     lost, in_flight = (0, silent) if log.aged else (silent, 0)
     return Evaluation(
-        estimates, logged, n, float(effective), carrying, largest, possible, log.young, lost, in_flight
+        found, logged, n, count**2 / squares if squares > 0.0 else 0.0, weighed.carrying(slice(None), np.ones(n)),
+        float(weights.max()), weighed.possible, log.young, lost, in_flight, log.learned
     )  # fmt: skip
 
 
-def _mean(terms: Floats, sampled: Floats) -> tuple[float, Floats]:
-    """Return the sum over the ages of the means of `terms`, and n terms with the same mean and sampling variance.
+class _Weighed(NamedTuple):
+    """Decisions with their weights, as the rule for intervals needs them."""
 
-    The mean m_b of age b is over the n_b decisions that are `sampled` there. Decision t contributes Σ_b z_tb/n_b over
-    the ages it has reached, with mean Σ_b m_b/n_b: the sum varies like a mean of n terms n·Σ_b (z_tb − m_b)/n_b.
-    """
-    counts = sampled.sum(axis=0)
-    means = terms.sum(axis=0) / counts
-    value = float(means.sum())
-    return value, value + len(terms) * (sampled * (terms - means) / counts).sum(axis=1)
+    log: Usable
+    weights: Floats
+    values: Floats
+    expected: Floats
+    law: Law | None
+    floor: float
+
+    @property
+    def size(self) -> int:
+        return int(self.log.sampled[:, -1].sum())
+
+    @property
+    def possible(self) -> float:
+        """The largest possible weight."""
+        return math.nan if self.law is None else float(self.law.weights().max())
+
+    def means(self, part: slice, counts: Floats) -> dict[str, Mean]:
+        log, weights, rewards = self.log, self.weights[part], self.log.rewards[part]
+        counted = counts[part, None] * log.sampled[part]
+        shares = counts[part, None] * weights
+        robust = log.sampled[part] * self.expected[part] + weights * (rewards - self.values[part])
+        if shares.sum(axis=0).min() > 0.0:
+            ratio = Mean.of(rewards, shares)
+        else:
+            ratio = Mean(math.nan, np.full(len(weights), math.nan))
+        return {"IPS": Mean.of(weights * rewards, counted), "SNIPS": ratio, "DR": Mean.of(robust, counted)}
+
+    def carrying(self, part: slice, counts: Floats) -> float:
+        return math.nan if self.law is None else self.law.part(part, counts).carrying()
+
+    def precisions(self) -> Floats:
+        n = len(self.weights)
+        return np.ones(n) if self.law is None else self.law.precisions(n)
+
+    def promised(self, part: slice) -> float:
+        assert self.law is not None
+        return self.law.part(part, np.ones(len(self.weights))).by_floor(self.floor).carrying()
+
+    def too_few(self, part: slice, carrying: float, *, learned: bool) -> str:
+        """Return why `carrying` decisions cannot support an interval; empty if they can."""
+        law, floor = self.law, self.floor
+        if law is None:
+            return (
+                "some decisions were made by the caller among more than two actions, and only the propensity of the "
+                "chosen action is known; an interval needs that of every action"
+            )
+        if carrying >= UNITS:
+            return ""
+        if learned:
+            law = law.part(slice(self.size // 3, None), np.ones(len(self.weights)))
+            wide = [each for each in _FLOORS if each > floor and law.by_floor(each).carrying() >= UNITS]
+        else:
+            more = [(each, (each - floor) / (1.0 - floor)) for each in _FLOORS if each > floor]
+            wide = [each for each, share in more if law.with_floor(share).carrying() >= UNITS]
+        advice = (
+            f"as many decisions with a floor of {wide[0]:g} instead of {floor:g} would suffice"
+            if wide
+            else f"with so few decisions no floor would suffice (the floor is {floor:g})"
+        )
+        if learned:
+            return (
+                "this log has learned, so its first third decides whether the rest gives an interval: judging by how "
+                f"often it took the policy's actions then, about {carrying:.1f} decisions of the rest would carry the "
+                f"estimate, and an interval needs {UNITS}; {advice}"
+            )
+        if math.isinf(self.possible):
+            limit = "some of which it could never take"
+        else:
+            limit = (
+                f"with weights up to {self.possible:.0f}, while the largest weight in the log is "
+                f"{self.weights.max():.0f}"
+            )
+        return (
+            f"the policy takes actions that this log hardly ever takes, {limit}: about {carrying:.1f} decisions carry "
+            f"the estimate, and an interval needs {UNITS}; {advice}"
+        )
 
 
 class Law(NamedTuple):
@@ -280,29 +323,58 @@ class Law(NamedTuple):
     """The probability that the log takes the action and observes its reward."""
     even: Floats
     """The same for a log that chooses uniformly."""
+    place: Ints
+    """The number of the decision."""
+    whole: npt.NDArray[np.bool_]
+    """Whether its reward is known up to the last age, which has the fewest observations."""
 
     @classmethod
     def of(cls, log: Usable, target: Sequence[Floats]) -> Law | None:
         """Return the distribution; None if some of the log's propensities are unknown."""
-        parts = []
-        for entry, row, sampled in zip(log.entries, target, log.sampled[:, -1], strict=True):
-            if not sampled:  # the last age has the fewest observations
-                continue
+        parts, lengths = [], []
+        for entry, row in zip(log.entries, target, strict=True):
             drawn = all_probabilities(entry)
             if drawn is None:
                 return None
             told = np.array([log.told.get(action, 1.0) for action in entry.actions])
             parts.append(np.stack([row, told * drawn, told / len(row)])[:, row > 0.0])
-        return cls(*np.concatenate(parts, axis=1))
+            lengths.append(parts[-1].shape[1])
+        place = np.repeat(np.arange(len(parts)), lengths)
+        masses, chances, even = np.concatenate(parts, axis=1)
+        return cls(masses, chances, even, place, log.sampled[place, -1] > 0.0)
 
     def weights(self) -> Floats:
         """Return the importance weight of each action; infinite if the log cannot take it."""
         with np.errstate(divide="ignore"):
             return np.asarray(self.masses / self.chances)
 
+    def carrying(self) -> float:
+        """Return how many decisions carry the estimates."""
+        return carried(self.masses[self.whole], self.weights()[self.whole])
+
+    def squares(self) -> float:
+        """Return Σ π²/p."""
+        return float(self.masses[self.whole] @ self.weights()[self.whole])
+
+    def precisions(self, count: int) -> Floats:
+        """Return 1/√Σ_a π²/p of each decision; 0 if the log could not take an action of the policy."""
+        return np.asarray(1.0 / np.sqrt(np.bincount(self.place, self.masses * self.weights(), count)))
+
+    def part(self, part: slice, counts: Floats) -> Law:
+        """Return what is known of some decisions, in whose estimates they count so much."""
+        begin, end, _ = part.indices(len(counts))
+        kept = (self.place >= begin) & (self.place < end)
+        place = self.place[kept]
+        masses = counts[place] * self.masses[kept]  # of a term c·w, π and π/p are multiplied alike
+        return Law(masses, self.chances[kept], self.even[kept], place, self.whole[kept])
+
     def with_floor(self, more: float) -> Law:
         """Return the distribution if this fraction of the decisions had been uniform instead."""
         return self._replace(chances=(1.0 - more) * self.chances + more * self.even)
+
+    def by_floor(self, floor: float) -> Law:
+        """Return what is known if a policy's actions were taken only when all are taken at random."""
+        return self._replace(chances=floor * self.even)
 
 
 def all_probabilities(entry: Entry) -> Floats | None:
@@ -316,57 +388,6 @@ def all_probabilities(entry: Entry) -> Floats | None:
         return None
     taken = np.array([action == entry.action for action in entry.actions])
     return np.where(taken, entry.probability, 1.0 - entry.probability)
-
-
-def carried(masses: Floats, weights: Floats) -> float:
-    """Return how many decisions carry an estimate whose terms have these weights, each with probability mass/weight.
-
-    That is (Σ π²/p)³ / (Σ π³/p²)²: a sum of that many equal terms is equally skewed. If all weights are equal, it is
-    the expected number of decisions with a nonzero weight. Terms with the largest weights are left out of the sums as
-    long as together they matter less than 0.2 standard errors: an estimate does without them.
-
-    >>> carried(np.full(1000, 1.0), np.full(1000, 10.0))  # one in ten decisions counts for ten
-    100.0
-    >>> carried(np.full(1001, 1.0), np.append(np.full(1000, 10.0), 1e6))  # the last one practically never occurs 100.0
-    """
-    order = np.argsort(weights)
-    masses, weights = masses[order], weights[order]
-    reached = np.isfinite(weights)
-    missed = masses.sum() - np.cumsum(masses)[reached]
-    masses, weights = masses[reached], weights[reached]
-    squares, cubes = np.cumsum(masses * weights), np.cumsum(masses * weights**2)
-    allowed = missed <= _BLIND * np.sqrt(squares)
-    return float(np.max(squares[allowed] ** 3 / cubes[allowed] ** 2, initial=0.0))
-
-
-def _too_few(law: Law | None, carrying: float, largest: float, possible: float, floor: float) -> str:
-    """Return why the decisions of a log cannot support an interval; empty if they can."""
-    if law is None:
-        return (
-            "some decisions were made by the caller among more than two actions, and only the propensity of the "
-            "chosen action is known; an interval needs that of every action"
-        )
-    if carrying >= DECISIONS:
-        return ""
-    enough = next((each for each in _FLOORS if each > floor and _enough(law, (each - floor) / (1.0 - floor))), None)
-    if math.isinf(possible):
-        limit = "some of which it could never take"
-    else:
-        limit = f"with weights up to {possible:.0f}, while the largest weight in the log is {largest:.0f}"
-    advice = (
-        f"as many decisions with a floor of {enough:g} instead of {floor:g} would suffice"
-        if enough is not None
-        else f"with so few decisions no floor would suffice (the floor is {floor:g})"
-    )
-    return (
-        f"the policy takes actions that this log hardly ever takes, {limit}: about {carrying:.1f} decisions carry the "
-        f"estimate, and an interval needs {DECISIONS}; {advice}"
-    )
-
-
-def _enough(law: Law, more: float) -> bool:
-    wider = law.with_floor(more)
-    return carried(wider.masses, wider.weights()) >= DECISIONS
 
 
 def predictions(
@@ -422,24 +443,3 @@ def features_of(entry: Entry, encoding: Encoding, known: Mapping[str, Mapping[st
 def _offered(entry: Entry, known: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
     given = entry.actions
     return given if isinstance(given, Mapping) else {name: known.get(name, {}) for name in given}
-
-
-def estimate(method: str, value: float, terms: Floats, *, carrying: float, level: float, reason: str) -> Estimate:
-    """Return an estimate with the sampling variance of the mean of `terms`, and an interval unless `reason` is given.
-
-    Student's t quantile accounts for a variance that is estimated from as many decisions as carry the estimate.
-    """
-    spread = terms - terms.mean()
-    squares, cubes = float(spread @ spread), float(spread**2 @ spread)
-    rewards = squares**3 / cubes**2 if cubes else (math.inf if squares else 0.0)
-    if not reason and rewards < REWARDS:
-        reason = (
-            f"nearly all rewards are equal, so that about {rewards:.1f} of them carry the estimate, and an interval "
-            f"needs {REWARDS}: more decisions are needed"
-        )
-    if reason:
-        return Estimate(method, value, math.nan, math.nan, math.nan, reason)
-    n = len(terms)
-    error = math.sqrt(squares / (n - 1) / n)
-    reach = error * float(scipy.special.stdtrit(carrying - 1.0, 0.5 + level / 2))
-    return Estimate(method, value, error, value - reach, value + reach)

@@ -20,22 +20,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from belated._util.validate import real
-from belated.decisions._evaluation import (
-    DECISIONS,
-    Estimate,
-    Policy,
-    all_probabilities,
-    carried,
-    estimate,
-    target_of,
-)
+from belated.decisions._evaluation import Policy, all_probabilities, target_of
+from belated.decisions._intervals import UNITS, Estimate, Mean, carried, estimates, itself
 from belated.decisions._model import Model
 from belated.decisions._operations import DecisionState, SessionEntry
 from belated.decisions._plans import encode_state
@@ -73,6 +65,8 @@ class SessionEvaluation(NamedTuple):
     """Number of sessions left out because they, or sessions that began earlier, may still get rewards."""
     lost: int
     """Number of sessions left out because some of their rewards never arrived."""
+    learned: bool = False
+    """Whether the log learned: estimates with an interval are then computed from its last two thirds."""
 
 
 class UsableSessions(NamedTuple):
@@ -81,6 +75,12 @@ class UsableSessions(NamedTuple):
     sessions: list[SessionEntry]
     young: int
     lost: int
+
+    @property
+    def learned(self) -> bool:
+        """Whether they were drawn from more than one set of plans; what a caller has chosen was drawn from none."""
+        own = (each for each in self.sessions if any(step.suggestion is None for step in each.steps))
+        return len({each.plan for each in own}) > 1
 
 
 def sessions_in(model: Model) -> Iterator[SessionEntry]:
@@ -132,26 +132,18 @@ def assess_sessions(
         raise InvalidInputError(f"sessions must hold at least 2 that have ended and have their rewards, got {n}{left}")
     steps = _Steps.of(log.sessions, target)
     weights, before = steps.weights()
-    paid = weights * steps.rewards
-    whole = weights[steps.last]
-    carrying = _carrying(log.sessions, target, steps, before)
-    largest, mean = float(weights.max()), float(whole.mean())
-    reason = _too_few(carrying, largest, mean, settings.floor)
     values, expected = predictions(log.sessions, target, settings, steps)
-    give = partial(estimate, carrying=carrying, level=level, reason=reason)
     robust = steps.by_session(before * expected + weights * (steps.rewards - values))
-    normed, spread = _weighted(steps, weights)
-    estimates = (
-        give("PDIS", float(steps.by_session(paid).mean()), steps.by_session(paid)),
-        give("WPDIS", normed, spread),
-        give("DR", float(robust.mean()), robust),
-    )
-    itself = steps.by_session(steps.rewards)
-    few = f"only {n} sessions are usable; an interval needs {DECISIONS}" if n < DECISIONS else ""
-    logged = estimate("logged", float(itself.mean()), itself, carrying=n, level=level, reason=few)
+    weighed = _Weighed(steps, weights, robust, _Law.of(log.sessions, target, steps, before), settings.floor)
+    found = estimates(weighed, learned=log.learned, level=level)
+    logged = itself(Mean.of(steps.by_session(steps.rewards)[:, None], np.ones((n, 1))), n, "sessions", level)
+    whole = weights[steps.last]
     squares = float(whole @ whole)
     effective = float(whole.sum()) ** 2 / squares if squares > 0.0 else 0.0
-    return SessionEvaluation(estimates, logged, n, effective, carrying, largest, log.young, log.lost)
+    carrying = weighed.carrying(slice(None), np.ones(n))
+    return SessionEvaluation(
+        found, logged, n, effective, carrying, float(weights.max()), log.young, log.lost, log.learned
+    )
 
 
 class _Steps(NamedTuple):
@@ -195,69 +187,130 @@ class _Steps(NamedTuple):
         return np.bincount(self.session, values, len(self.last)).astype(np.float64)
 
 
-def _weighted(steps: _Steps, weights: Floats) -> tuple[float, Floats]:
-    """Return Σ_t Σρ_t r_t / Σρ_t, and the terms of its linearisation, which have the same sampling variance."""
-    n, value = len(steps.last), 0.0
-    spread, running = np.zeros(n), np.zeros(n)
-    for t in range(int(steps.step.max()) + 1):
-        here = steps.step == t
-        running[steps.session[here]] = weights[here]  # sessions that have ended keep their weights
-        rewards = np.zeros(n)
-        rewards[steps.session[here]] = steps.rewards[here]
-        total = float(running.sum())
-        if total <= 0.0:
-            return math.nan, np.full(n, math.nan)
-        mean = float(running @ rewards) / total
-        value += mean
-        spread += running * (rewards - mean) * (n / total)
-    return value, spread
+class _Law(NamedTuple):
+    """The possible weights of each step, for every action that the policy would take; known without any reward.
 
-
-def _carrying(
-    sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]], steps: _Steps, before: Floats
-) -> float:
-    """Return how many sessions carry the estimates: `carried` of the weights that were possible at each step.
-
-    A step's weight is ρ_{t−1}·π(a)/p(a) with probability p(a), whichever action was drawn. Since the steps of a session
-    are dependent, the number of steps that carry the estimates is divided by the mean length of a session.
+    A step's weight is ρ_{t−1}·π(a)/p(a) with probability p(a), whatever was drawn.
     """
-    masses, weights = [], []
-    at = 0
-    for session, rows in zip(sessions, target, strict=True):
-        for entry, row in zip(session.steps, rows, strict=True):
+
+    masses: Floats
+    """ρ_{t−1}·π(a)."""
+    weights: Floats
+    """ρ_{t−1}·π(a)/p(a)."""
+    session: Ints
+    precisions: Floats
+    """Of each session, 1/s: s² = Π_t Σ_a π(a)²/p(a) over its steps."""
+
+    @classmethod
+    def of(
+        cls, sessions: Sequence[SessionEntry], target: Sequence[Sequence[Floats]], steps: _Steps, before: Floats
+    ) -> _Law | None:
+        """Return all of them; None if some probabilities of the log are not known."""
+        masses, weights, lengths, precisions = [], [], [], []
+        pairs = zip(
+            (step for each in sessions for step in each.steps), (row for rows in target for row in rows), strict=True
+        )
+        for so_far, (entry, row) in zip(before.tolist(), pairs, strict=True):
             drawn = all_probabilities(entry)
             if drawn is None:
-                return math.nan
+                return None
             taken = row > 0.0
-            mass = before[at] * row[taken]
             with np.errstate(divide="ignore"):
-                masses.append(mass)
-                weights.append(mass / drawn[taken])
-            at += 1
-    mass, weight = np.concatenate(masses), np.concatenate(weights)
-    there = mass > 0.0
-    return carried(mass[there], weight[there]) * len(sessions) / at if there.any() else 0.0
+                ratios = row[taken] / drawn[taken]
+            masses.append(so_far * row[taken])
+            weights.append(so_far * ratios if so_far > 0.0 else np.zeros_like(ratios))
+            lengths.append(len(ratios))
+            precisions.append(1.0 / math.sqrt(float(row[taken] @ ratios)))
+        begins = np.append(0, steps.last[:-1] + 1)
+        product = np.multiply.reduceat(np.array(precisions), begins)
+        return cls(np.concatenate(masses), np.concatenate(weights), np.repeat(steps.session, lengths), product)
 
 
-def _too_few(carrying: float, largest: float, mean: float, floor: float) -> str:
-    """Return why the sessions of a log cannot support an interval; empty if they can."""
-    if math.isnan(carrying):
-        return (
-            "some steps were chosen by the caller among more than two actions, and only the propensity of the "
-            "chosen action is known; an interval needs that of every action"
-        )
-    if carrying < DECISIONS:
-        return (
-            f"the policy takes sequences of actions that are rare in this log, and the largest weight of a "
-            f"session is {largest:.0f}: about {carrying:.1f} sessions carry the estimate, and an interval needs "
-            f"{DECISIONS}; more sessions or a floor above {floor:g} would help"
-        )
-    if not abs(mean - 1.0) <= _OFF:
-        return (
-            f"the weights of sessions have mean {mean:.2f} instead of 1: the log has hardly visited the states that "
-            "the policy would reach; more sessions are needed"
-        )
-    return ""
+class _Weighed(NamedTuple):
+    """Sessions with their weights, as the rule for intervals needs them."""
+
+    steps: _Steps
+    weights: Floats
+    robust: Floats
+    """Contribution of each session to the doubly robust estimate."""
+    law: _Law | None
+    floor: float
+
+    @property
+    def size(self) -> int:
+        return len(self.steps.last)
+
+    def means(self, part: slice, counts: Floats) -> dict[str, Mean]:
+        paid, counted = self.steps.by_session(self.weights * self.steps.rewards), counts[part, None]
+        return {
+            "PDIS": Mean.of(paid[part, None], counted),
+            "WPDIS": self._weighted(part, counts),
+            "DR": Mean.of(self.robust[part, None], counted),
+        }
+
+    def _weighted(self, part: slice, counts: Floats) -> Mean:
+        """Return Σ_t Σρ_t r_t / Σρ_t: for each step a ratio, as if steps were ages."""
+        steps, shape = self.steps, (self.size, int(self.steps.step.max()) + 1)
+        rewards, running = np.zeros(shape), np.zeros(shape)
+        rewards[steps.session, steps.step] = steps.rewards
+        running[steps.session, steps.step] = self.weights
+        over = np.arange(shape[1]) > steps.step[steps.last][:, None]
+        final = np.broadcast_to(self.weights[steps.last][:, None], shape)
+        running[over] = final[over]  # sessions that have ended keep their weights
+        shares = counts[part, None] * running[part]
+        if shares.size == 0 or shares.sum(axis=0).min() <= 0.0:
+            return Mean(math.nan, np.full(len(shares), math.nan))
+        return Mean.of(rewards[part], shares)
+
+    def carrying(self, part: slice, counts: Floats) -> float:
+        """Return how many sessions carry the estimates.
+
+        Steps of a session are dependent, so the number of steps that do is divided by the mean length of a session.
+        """
+        if self.law is None:
+            return math.nan
+        begin, end, _ = part.indices(self.size)
+        of = self.law.session
+        kept = (of >= begin) & (of < end) & (self.law.masses > 0.0)
+        counted = counts[of[kept]]
+        if not kept.any():
+            return 0.0
+        steps = np.count_nonzero((self.steps.session >= begin) & (self.steps.session < end))
+        return carried(counted * self.law.masses[kept], counted * self.law.weights[kept]) * (end - begin) / steps
+
+    def precisions(self) -> Floats:
+        return np.ones(self.size) if self.law is None else self.law.precisions
+
+    def promised(self, part: slice) -> float:
+        """Return 0: a floor hardly ever takes a whole sequence of actions."""
+        return 0.0
+
+    def too_few(self, part: slice, carrying: float, *, learned: bool) -> str:
+        """Return why `carrying` sessions cannot support an interval; empty if they can."""
+        if self.law is None:
+            return (
+                "some steps were chosen by the caller among more than two actions, and only the propensity of the "
+                "chosen action is known; an interval needs that of every action"
+            )
+        if carrying < UNITS and learned:
+            return (
+                "this log has learned, so its first third decides whether the rest gives an interval: judging by how "
+                f"often it took the policy's actions then, about {carrying:.1f} sessions of the rest would carry the "
+                f"estimate, and an interval needs {UNITS}; more sessions or a floor above {self.floor:g} would help"
+            )
+        if carrying < UNITS:
+            return (
+                "the policy takes sequences of actions that are rare in this log, and the largest weight of a "
+                f"session is {self.weights.max():.0f}: about {carrying:.1f} sessions carry the estimate, and an "
+                f"interval needs {UNITS}; more sessions or a floor above {self.floor:g} would help"
+            )
+        mean = float(self.weights[self.steps.last][part].mean())
+        if not abs(mean - 1.0) <= _OFF:
+            return (
+                f"the weights of sessions have mean {mean:.2f} instead of 1: the log has hardly visited the states "
+                "that the policy would reach; more sessions are needed"
+            )
+        return ""
 
 
 def predictions(
