@@ -1,4 +1,4 @@
-"""`python -m attacks`: attack what the library promises, and print what held."""
+"""`python -m attacks`: attack the promises of the library, and print the results."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from attacks.apart import Outcome, attack_apart
 from attacks.listed import ATTACKS, SIZES
 
 BROKEN, MISTAKE = 1, 2
-"""Exit codes: a promise was broken; something given cannot be used."""
+"""Exit codes: a promise was broken; invalid input."""
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def main(
-    quick: Annotated[bool, typer.Option("--quick", help="In a minute or two: fewer attempts of each kind.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer attempts of each kind; takes a minute or two.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Only this attack; may be repeated.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything that is chosen at random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random choices.")] = 0,
 ) -> None:
-    """Attack what the library promises: ten minutes on two cores, with files and processes of its own only."""
+    """Attack the promises of the library: ten minutes on two cores, using only its own files and processes."""
     unknown = sorted(set(only or []) - set(ATTACKS))
     if unknown:
         typer.echo(f"error: there is no attack {unknown[0]!r}; there are: {', '.join(ATTACKS)}", err=True)
@@ -53,7 +53,7 @@ def main(
 
 
 def show(outcomes: dict[str, Outcome]) -> None:
-    """Print the table, and what broke in words."""
+    """Print the table, and explain what broke."""
     table = Table("Promise", "Attack", "Attacks", "Held", "Broken", "Remarks", box=box.SIMPLE_HEAD)
     for name, outcome in outcomes.items():
         count = outcome.held + outcome.broken

@@ -1,4 +1,4 @@
-"""Each attack runs in a process of its own, so that one that takes its process down is counted as well.
+"""Running each attack in its own process, so that one that crashes is counted, too.
 
 This module is also that process: `python -m attacks.apart NAME TRIES SECONDS SEED FOLDER`.
 """
@@ -20,12 +20,12 @@ from attacks.listed import ATTACKS
 from attacks.tally import NotBuiltError, Tally
 
 GRACE = 60.0
-"""Seconds that an attack may take beyond its own limit: its last attempt, and what it has to prepare."""
+"""Seconds that an attack may take beyond its limit, for its last attempt and its preparation."""
 
 
 @dataclass
 class Outcome:
-    """What came of one attack."""
+    """The outcome of one attack."""
 
     held: int = 0
     broken: int = 0
@@ -35,7 +35,7 @@ class Outcome:
 
 
 def attack_apart(name: str, tries: int, seconds: float, seed: int, folder: Path) -> Outcome:
-    """Carry out an attack in a process of its own, in a folder of its own within `folder`."""
+    """Run an attack in its own process, in its own folder within `folder`."""
     if not tries:
         return Outcome(notes=["only in the full attack"])
     own = folder / name
@@ -60,7 +60,7 @@ def attack_apart(name: str, tries: int, seconds: float, seed: int, folder: Path)
 
 
 def _outcome(lines: list[str], err: str) -> Outcome:
-    """Read what the process told; without a tally its last attempt has ended it."""
+    """Parse the output of the process; without a tally it has crashed in its last attempt."""
     if lines and lines[-1].startswith("tally "):
         told = json.loads(lines[-1].removeprefix("tally "))
         return Outcome(told["held"], told["broken"], 0.0, told["details"], told["notes"])
@@ -71,7 +71,7 @@ def _outcome(lines: list[str], err: str) -> Outcome:
 
 
 def main() -> None:
-    """Be the process of one attack."""
+    """The main function of the process of one attack."""
     name, tries, seconds, seed, folder = sys.argv[1:]
     tally = Tally(float(seconds))
     try:

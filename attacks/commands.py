@@ -1,4 +1,4 @@
-"""Files that name what runs commands: none of it is called, whatever the kind of the file and the place in it."""
+"""Files that name callables that run commands: none of them is called, in any kind of file, anywhere in it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from belated.theory import bounds
 from belated.types import SimulatorProblem
 
 Content = tuple[Any, Callable[[Any], bytes]]
-"""The plain values of a file, and what makes a sealed file of other ones."""
+"""The plain values of a file, and a function that makes a sealed file of modified ones."""
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
-    """Put something that writes a marker into a place of the files in turn."""
+    """Put a payload that writes a marker into each position of the files in turn."""
     marker = folder / "marker"
     kept = save_all(folder)
     belated.save_agent(folder / "features.npz", _agent_on_features())
@@ -94,7 +94,7 @@ def _agent_on_features() -> Any:
 
 
 def _places(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where something can stand in plain values."""
+    """Yield all paths within plain values."""
     if path:
         yield path
     if isinstance(values, dict | list):

@@ -1,4 +1,4 @@
-"""A store that is restored to an older state under a live model: refused, and never learned from or into."""
+"""A store that is restored to an older state under a live model: rejected, and neither read nor written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from belated.decisions import Model, SQLiteStore, StoreError
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
-    """Put an older copy in the place of a file, and of the files of a PostgreSQL server."""
+    """Replace a file, and the files of a PostgreSQL server, by an older copy."""
     for number in range(tries):
         if tally.left():
             with tally.attempt(f"file {number}"):
@@ -59,7 +59,7 @@ def _check_refusals(model: Model) -> None:
 
 
 class _Server:
-    """A PostgreSQL server whose files can be brought back to an older state."""
+    """A PostgreSQL server whose files can be restored to an older state."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.data = folder, folder / "data"
@@ -130,7 +130,7 @@ def _restore_server(server: _Server, rng: np.random.Generator) -> None:
 
 
 def _again(call: Any) -> None:
-    """Call again what a broken connection has stopped."""
+    """Retry a call after a broken connection."""
     try:
         call()
     except StoreError:

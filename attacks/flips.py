@@ -1,4 +1,4 @@
-"""Flipped bits, changed, lost and doubled bytes in a file of each kind: refused as damaged, or without any effect."""
+"""Flipped bits and changed, lost or doubled bytes in a file of each kind: rejected as damaged, or without effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
 
 
 def damage(content: bytes, rng: np.random.Generator) -> tuple[str, bytes]:
-    """Return what was done, and what is left: mostly a single bit is flipped."""
+    """Return a description of the damage, and the damaged content: mostly a single flipped bit."""
     at, bit, length = int(rng.integers(len(content))), int(rng.integers(8)), int(rng.integers(1, 64))
     changed = bytearray(content)
     how = rng.choice(["bit", "byte", "zeros", "cut", "lost", "doubled", "noise"], p=[0.7, *[0.05] * 6])

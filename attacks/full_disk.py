@@ -32,7 +32,7 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
 
 
 class FullDisk(io.FileIO):
-    """A file on a disk that takes half of the write that it is full at."""
+    """A file on a disk that becomes full halfway through a write."""
 
     writes, at = 0, 0
 
@@ -47,7 +47,7 @@ class FullDisk(io.FileIO):
 
 @contextmanager
 def full_at(number: int) -> Iterator[type[FullDisk]]:
-    """Let the disk be full at the write of this number, from 1, of any file that `Path.open` opens."""
+    """Simulate a full disk at the `number`-th write, from 1, to any file opened by `Path.open`."""
     disk = type("Disk", (FullDisk,), {"writes": 0, "at": number})
     whole = Path.open
 
@@ -59,7 +59,7 @@ def full_at(number: int) -> Iterator[type[FullDisk]]:
 
 
 def fill(number: int, write: Callable[[], object]) -> bool:
-    """Let `write` meet a full disk at that write; tell whether it came so far. It must say so."""
+    """Run `write` with a disk that is full at that write; return whether it got that far. It must raise ENOSPC."""
     with full_at(number) as disk:
         try:
             write()
@@ -71,7 +71,7 @@ def fill(number: int, write: Callable[[], object]) -> bool:
 
 
 def nothing_half_written(folder: Path) -> None:
-    """Refuse files that were to get another name."""
+    """Check that no temporary files are left."""
     left = [path.name for path in folder.rglob("*") if path.is_file() and path.name.startswith(".")]
     assert not left, f"left behind: {left}"
 
@@ -119,7 +119,7 @@ def _attack_checkpoints(folder: Path, tally: Tally) -> None:
 
 
 def _attack_single_files(folder: Path, tally: Tally) -> None:
-    """Write each file over an older one: it stays as it was."""
+    """Overwrite each file: the older one stays unchanged."""
     folder.mkdir(exist_ok=True)
     files = save_all(folder)
     agent, results = belated.load_agent(files["agent"].path).agent, belated.Results.load(files["results"].path)

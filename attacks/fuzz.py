@@ -1,7 +1,6 @@
-"""Made-up specifications, arguments, constructors and batches: each works, or ends in a sentence of the library's own.
+"""Random specifications, arguments, constructors and batches: each works, or raises one of the library's errors.
 
-Hypothesis invents them, makes what breaks a promise as small as it can, and keeps it in `.hypothesis`, where the next
-attack begins.
+Hypothesis generates them, shrinks failures, and stores them in `.hypothesis`, where the next attack begins.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from belated.environments._registry import ENVIRONMENTS
 from belated.errors import BelatedError
 
 HUGE = [10**9, 10**13, 2**63 - 1, 2**63, -(2**63), 10**400, 1e160, 5e-324, float("nan"), float("inf"), -0.0]
-#: Anything that a configuration file can hold: sizes are small, or so large that they must be refused.
+#: Any value of a configuration file: sizes are small, or so large that they must be rejected.
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 12) | st.sampled_from(HUGE) | st.floats(-2, 2) | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
@@ -45,7 +44,7 @@ ODD = PLAIN | st.sampled_from([object(), belated.RiverSwim, b"bytes", 1j, np.arr
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
-    """Make so many attempts on each entry point."""
+    """Make `tries` attempts on each entry point."""
     bound_memory()
     for name, (strategy, target) in targets(folder).items():
         if tally.left():
@@ -82,7 +81,7 @@ def _invent(name: str, strategy: Any, target: Callable[[Any], object], tries: in
 
 
 def targets(folder: Path) -> dict[str, tuple[Any, Callable[[Any], object]]]:
-    """Return for each entry point what it is given, and how it is called."""
+    """Return for each entry point a strategy for its input, and a function that calls it."""
     return {
         "specification": (SPECIFICATIONS, lambda given: belated.Experiment.from_dict(given).runs()),
         "algorithm": (_settings(AGENTS), _construct),
@@ -158,7 +157,7 @@ CONTEXTS = st.lists(st.lists(st.floats(width=64) | st.sampled_from(HUGE), min_si
 
 
 def _near(valid: list[Any]) -> Any:
-    """Return `valid`, or `valid` with something else in one place, or anything."""
+    """Return `valid`, `valid` with one value replaced, or anything."""
     one = st.tuples(st.integers(0, len(valid) - 1), ODD).map(lambda at: [*valid[: at[0]], at[1], *valid[at[0] + 1 :]])
     return st.just(valid) | one | ODD
 
@@ -169,7 +168,7 @@ BATCHES = ODD | st.lists(
 
 
 def _learn(given: Any) -> None:
-    """Learn a batch; what is refused must leave no trace."""
+    """Learn a batch; a rejected one must leave no trace."""
     agent = AGENT.start(WORLD.problem)
     before = plain(agent.memory())
     batch = given
@@ -219,7 +218,7 @@ def _model(given: Any) -> None:
 
 
 class World(gymnasium.Env[Any, Any]):
-    """Does what it should, until so many calls were made; then `changes` stand in the place of what it returns."""
+    """A valid environment for a number of calls; then `changes` replace its results."""
 
     observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,))
     action_space = gymnasium.spaces.Discrete(2)
@@ -269,7 +268,7 @@ COMMANDS = st.one_of(
 
 
 def _call(given: tuple[str, ...], folder: Path) -> None:
-    """Call the command line as a user does: it may refuse, in words, and never ends in a traceback."""
+    """Call the command line like a user: it may fail with a message, but never with a traceback."""
     spec = folder / "spec.toml"
     spec.write_text(
         'name = "a"\nepisodes = 3\nseeds = 1\n[environments.a]\nenvironment = "riverswim"\nstates = 3\n'

@@ -1,4 +1,4 @@
-"""Asks models for too much: each request is refused in a sentence with the figures, or answered within seconds."""
+"""Excessive requests: each is rejected with an error that has the figures, or answered within seconds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from attacks.tally import Tally
 from belated.decisions import MemoryStore, Model, ModelSettings, Reward, Status, _sessions
 from belated.errors import BelatedError
 
-#: Seconds after which a model that others wait for has stopped them.
+#: Maximum seconds of a request.
 LONG = 5.0
 
 
 class Clock:
-    """Stands still until it is moved."""
+    """A clock that is moved by hand."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000.0
@@ -44,7 +44,7 @@ def many_names(rng: np.random.Generator) -> None:
 
 
 def ever_more_names(rng: np.random.Generator) -> None:
-    """New names until no more fit: then known ones still work."""
+    """New names until the limit: then known ones still work."""
     features = [str(each) for each in range(int(rng.integers(200, 256)))]
     model, context = model_of(features=features), dict.fromkeys(features, 0.5)
     done = 0
@@ -74,7 +74,7 @@ def long_vectors(rng: np.random.Generator) -> None:
 
 
 def many_draws(rng: np.random.Generator) -> None:
-    """As many draws as may be, of more and more actions."""
+    """The maximum number of draws, with more and more actions."""
     model = model_of(draws=10_000)
     for n in (10, 100, 500, int(rng.integers(1000, 50_000))):
         try:
@@ -84,7 +84,7 @@ def many_draws(rng: np.random.Generator) -> None:
 
 
 def made_up_ids(rng: np.random.Generator) -> None:
-    """Rewards for ten thousand decisions that never were: an hour later others are parked again."""
+    """Rewards for ten thousand nonexistent decisions: an hour later others can be parked again."""
     clock = Clock()
     model = model_of(clock)
     model.feedback_many([Reward(model.new_id(), 1.0) for _ in range(11_000)])
@@ -98,7 +98,7 @@ def made_up_ids(rng: np.random.Generator) -> None:
 
 
 def unsafe_names(rng: np.random.Generator) -> None:
-    """Names that break lines, drive terminals or turn the direction of writing."""
+    """Names with line breaks, terminal control sequences or bidirectional overrides."""
     bad = f"a{chr(rng.choice([0, 10, 13, 27, 127, 0x9B, 0x202E, 0x2066]))}b"
     model = model_of()
     tries: list[Callable[[], Any]] = [
@@ -119,7 +119,7 @@ def unsafe_names(rng: np.random.Generator) -> None:
 
 
 def many_ages(rng: np.random.Generator) -> None:
-    """Learning by age multiplies all work by the ages: what does not fit is refused, and what is made works."""
+    """Learning by age multiplies all work by the ages: excessive models are rejected, and accepted ones work."""
     silence = {"kind": "by_age", "seconds": 3600.0, "ages": int(rng.integers(16, 65))}
     features = [str(each) for each in range(int(rng.integers(200, 400)))]
     actions = [str(each) for each in range(int(rng.integers(100, 400)))]
@@ -139,7 +139,7 @@ def many_ages(rng: np.random.Generator) -> None:
 
 
 def many_sessions(rng: np.random.Generator) -> None:
-    """More sessions than may be open: a new one is refused, those that are open go on, and idle ones make room."""
+    """More open sessions than allowed: a new one is rejected, open ones continue, and idle ones make room."""
     clock, most = Clock(), int(rng.integers(50, 300))
     model = model_of(clock, horizon=int(rng.integers(2, 10_000)), agent="greedy", actions=["a", "b"], idle=60.0)
     with mock.patch.object(_sessions, "MOST_OPEN", most):
@@ -148,7 +148,7 @@ def many_sessions(rng: np.random.Generator) -> None:
         try:
             model.decide({"x": 1.0}, session="one more")
         except BelatedError as error:
-            assert f"{most} sessions are open already" in str(error)
+            assert f"{most} sessions are already open" in str(error)
         else:
             raise AssertionError("a session more than may be open")
         model.decide({"x": 1.0}, session="visit 0")

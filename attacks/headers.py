@@ -1,4 +1,4 @@
-"""Callers without a key who send too much, too slowly or too often: memory stays, and others are still answered."""
+"""Clients without a key that send too much, too slowly or too often: memory is bounded, and others are answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attacks.tally import NotBuiltError, Tally
 
 HEAD = b"POST /v1/models/ads/decide HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKS = HEAD + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-#: Bytes that are sent to fill the memory, at most, and by how many bytes it may grow.
+#: Maximum bytes sent to fill the memory, and maximum growth of the memory in bytes.
 SENT, ROOM = 100 << 20, 64 << 20
 #: Half-open connections, and the seconds after which none of them may be left.
 HALF_OPEN, GONE = 300, 40.0
@@ -66,7 +66,7 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
 
 
 def _flood(server: Server, start: bytes, part: bytes) -> int:
-    """Send until the other side hangs up; return how many bytes it took."""
+    """Send until the server closes the connection; return the number of bytes sent."""
     sent = 0
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server.port), timeout=30) as line:
         line.sendall(start)
@@ -108,7 +108,7 @@ def _lines(server: Server, count: int) -> Iterator[socket.socket]:
 
 
 def _is_over(line: socket.socket) -> bool:
-    """Go on slowly, and return whether the other side has hung up."""
+    """Keep sending slowly, and return whether the server has closed the connection."""
     line.setblocking(False)
     try:
         line.send(b"a")

@@ -1,4 +1,4 @@
-"""Ask logs for intervals of policies that they hardly know: blind ones, and ones that miss the truth."""
+"""Off-policy intervals for policies that a log hardly covers: none may be given without support, or miss the truth."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from belated.decisions import Evaluation, MemoryStore, Model, ModelSettings, Rew
 
 FLOORS = (0.002, 0.02, 0.1)
 BATCH, FAR = 50, 5.0
-"""Decisions at a time; an end that is so many standard errors off the truth is no bad luck."""
+"""Decisions at a time; an error of this many standard errors is not bad luck."""
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
-    """Let models of random problems decide, and ask for every action always, and for all alike."""
+    """Let models of random problems decide, and evaluate each constant policy and the uniform one."""
     for i in range(tries):
         if not tally.left():
             return
@@ -48,7 +48,7 @@ def judge(found: Evaluation, truth: float, model: Model, policy: Any) -> None:
 
 
 def play(rates: np.ndarray[Any, Any], floor: float, count: int, rng: np.random.Generator) -> Model:
-    """Let a model decide, with rewards of 0 and 1 that come a batch later."""
+    """Let a model decide, with binary rewards that arrive a batch later."""
     table = {
         "actions": [f"a{i}" for i in range(len(rates))], "features": ["x"], "silence": {"kind": "unknown"},
         "floor": floor, "seed": int(rng.integers(2**31)),

@@ -1,4 +1,4 @@
-"""Ends `belated run` at random moments, with every backend: it resumes to the same bytes, and no process lives on."""
+"""Kills `belated run` at random moments, with every backend: it resumes to the same bytes, and no process survives."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ mean = 20
 """
 MARK = "BELATED_ATTACK"
 KILLS, SECONDS = 3, 5.0
-"""An experiment is killed so often before it may end; after so long nobody may be alive."""
+"""Kills per experiment before it may finish; seconds after which no process may be alive."""
 
 
 class Started(NamedTuple):
@@ -46,7 +46,7 @@ class Started(NamedTuple):
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
-    """Kill the experiment again and again, let it end, and compare what is there with an undisturbed run."""
+    """Kill the experiment repeatedly, let it finish, and compare its rows with an undisturbed run."""
     if not Path("/proc/self/environ").exists():
         raise NotBuiltError("needs Linux, to find every process it has started")
     spec = folder / "killed.toml"
@@ -87,7 +87,7 @@ def backend_of(turn: int) -> str:
 
 
 def kill(spec: Path, out: Path, backend: str, how: signal.Signals, moment: float) -> None:
-    """End the experiment after `moment` seconds; nobody that it has started may live on."""
+    """Kill the experiment after `moment` seconds; no process that it has started may survive."""
     mark = uuid.uuid4().hex
     process = _start(spec, out, backend, mark)
     started: set[Started] = set()
@@ -127,7 +127,7 @@ def marked(mark: str) -> set[Started]:
 
 
 def still(started: set[Started]) -> list[Started]:
-    """Return those that live; another process may have got the number of one that does not."""
+    """Return the processes that are still alive; a process id may have been reused."""
     return [one for one in started if one.began and _beginning(Path(f"/proc/{one.number}")) == one.began]
 
 

@@ -1,4 +1,4 @@
-"""Restores agents from spoiled memories and plays on: each must be refused, changing nothing, or live."""
+"""Corrupted memories of agents: each must be rejected without any change, or the agent must keep working."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHEAP = ("fixed", "epsilon-greedy", "tabular-ucbvi")
 
 
 def algorithms() -> dict[str, Algorithm]:
-    """Return every algorithm of the registry, and those settings that keep other arrays."""
+    """Return every registered algorithm, and settings with different arrays."""
     psvi = belated.DelayedPSVI()
     needed: dict[str, dict[str, Any]] = {
         "multi-batch": {"base": psvi},
@@ -46,7 +46,7 @@ def algorithms() -> dict[str, Algorithm]:
 
 
 def spoiled(values: npt.NDArray[Any]) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """Yield arrays of the same shape and type that no feedback would have left."""
+    """Yield arrays of the same shape and type that cannot result from feedback."""
     if values.dtype.kind == "f":
         wrong: dict[str, Any] = {"huge": 1e300, "negative": -1.0, "nan": np.nan, "infinite": np.inf, "zero": 0.0}
     else:
@@ -109,7 +109,7 @@ def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> 
 
 
 def survives(algorithm: Algorithm, world: belated.FiniteMDP, memory: Memory) -> bool:
-    """Play on with a memory if it is accepted, and tell whether it was; a refusal must change nothing."""
+    """Continue with a memory if it is accepted; return whether it was. A rejection must change nothing."""
     agent: Any = algorithm.start(world.problem)
     try:
         agent.restore(memory)

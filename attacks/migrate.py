@@ -1,4 +1,4 @@
-"""Models that go on under other settings: all is kept, and learned as if they had had these from the start."""
+"""Models migrated to other settings: everything is kept, and learned as if with these settings from the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that share a service: a slow one, and those who read, keep no other waiting."""
+"""Models that share a service: neither a slow model nor readers delay the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SLOW = {"actions": [f"a{i}" for i in range(50)], "features": NAMES, "draws": 2_0
 
 
 def attack(tries: int, folder: Path, rng: np.random.Generator, tally: Tally) -> None:
-    """Ask a quick model while a slow one has much to do, and while its weights are read."""
+    """Query a fast model while a slow one is busy, and while its weights are read."""
     store = SQLiteStore(folder / "d.db", durable=False)
     quick, slow = (Model(name, ModelSettings.from_table(each), store) for name, each in (("q", QUICK), ("s", SLOW)))
     writer = Writer(lambda: [quick, slow])
@@ -56,7 +56,7 @@ class Asked:
 
 
 def _decide(writer: Writer, model: Model) -> list[float]:
-    """Make ten decisions, one after the other, and return the seconds that each took."""
+    """Make ten decisions in sequence, and return the duration of each in seconds."""
     took = []
     for _ in range(10):
         began = time.perf_counter()
@@ -66,7 +66,7 @@ def _decide(writer: Writer, model: Model) -> list[float]:
 
 
 def _beside(writer: Writer, quick: Model, slow: Model, rng: np.random.Generator) -> list[float]:
-    """Ten decisions of the quick model, one after the other, come before two hundred of the slow one together."""
+    """Ten decisions of the fast model in sequence finish before a batch of two hundred of the slow one."""
     contexts = [dict(zip(NAMES, rng.random(200).tolist(), strict=True)) for _ in range(200)]
     long = Asked(writer, slow, contexts)
     took = _decide(writer, quick)
@@ -76,7 +76,7 @@ def _beside(writer: Writer, quick: Model, slow: Model, rng: np.random.Generator)
 
 
 def _while_read(writer: Writer, quick: Model) -> list[float]:
-    """Decisions are made while ten readers wait for weights that are being computed."""
+    """Decisions are made while ten readers wait for weights."""
     computing, goes_on, mean = threading.Event(), threading.Event(), Posterior.mean
 
     def held(self: Posterior, *given: Any) -> Any:

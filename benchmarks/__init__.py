@@ -1,1 +1,1 @@
-"""Measures the library beside a naive program, other packages and the limits of the machine."""
+"""Measures the library against a naive program, other packages and the limits of the machine."""

@@ -21,15 +21,15 @@ from benchmarks.large import large_document
 from benchmarks.report import picture, terminal, write
 
 MISTAKE = 2
-"""Exit code: something given cannot be used."""
+"""Exit code for invalid input."""
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 def main(
-    out: Annotated[Path, typer.Option(help="Folder of the table, the figures and the picture.")] = Path("bench"),
-    quick: Annotated[bool, typer.Option("--quick", help="In a minute: fewer repeats, smaller sizes.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the table, the figures and the plot.")] = Path("bench"),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and smaller sizes; takes a minute.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Only this group of measures; may be repeated.")] = None,
     profile: Annotated[bool, typer.Option("--profile", help="Also show where the time of an episode goes.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file, too.")] = None,
@@ -51,7 +51,7 @@ def main(
 
 @contextmanager
 def telling(console: Console) -> Iterator[Callable[[str], None]]:
-    """Give what shows the present work: in place on a terminal, elsewhere as plain lines on stderr."""
+    """Yield a function that shows the current work: in place on a terminal, otherwise as lines on stderr."""
     if not console.is_terminal:
         yield lambda text: print(text, file=sys.stderr, flush=True)
         return

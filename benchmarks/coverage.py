@@ -25,11 +25,11 @@ FLOORS = (0.002, 0.02, 0.1)
 NOISE = 0.1
 """Of rewards that are normal; the others are 0 or 1."""
 IN_FLIGHT = (0.1, 0.3, 0.6)
-"""Shares of a log that is learned by age, with a floor of 0.1."""
+"""Fractions of a log in flight that is learned by age, with a floor of 0.1."""
 HALVES = {"a": 0.02, "b": 0.4, "c": 0.1}
-"""After which part of the window half of an action's yeses have come, there."""
+"""Fraction of the window after which half of an action's positives have arrived."""
 BATCH = 50
-"""Decisions at a time; their rewards come when the next ones have been made."""
+"""Decisions at a time; their rewards arrive after the next batch."""
 
 
 def rule(context: Any, actions: Sequence[str]) -> list[float]:
@@ -54,12 +54,12 @@ class Judged(NamedTuple):
 
     @property
     def inside(self) -> bool:
-        """Whether it has the truth."""
+        """Whether it contains the truth."""
         return self.estimate.low <= self.truth <= self.estimate.high
 
 
 def coverage(effort: Effort) -> list[Measure]:
-    """Count how often the truth is in intervals of 95 %, and how often there is one."""
+    """Count how often 95 % intervals contain the truth, and how often there is one."""
     count, runs = (8_000, 100) if effort.patient else (400, 4)
     found = []
     with ProcessPoolExecutor(2, initializer=threadpool_limits, initargs=(1,)) as two:
@@ -102,12 +102,12 @@ def _share(given: list[Judged]) -> tuple[float, ...]:
 
 
 def judge(count: int, floor: float, normal: bool, seed: int) -> list[Judged]:
-    """Evaluate every policy by a log of its own."""
+    """Evaluate every policy on its own log."""
     return judged(play(count, floor, normal, seed))
 
 
 def judge_in_flight(count: int, share: float, seed: int) -> list[Judged]:
-    """Evaluate every policy by a log of which this share is in flight."""
+    """Evaluate every policy on a log of which this fraction is in flight."""
     return judged(play_by_age(count, share, seed))
 
 
@@ -129,7 +129,7 @@ def earned(policy: Policy) -> float:
 
 
 def play(count: int, floor: float, normal: bool, seed: int) -> Model:
-    """Let a model decide at its defaults but for the floor."""
+    """Let a model decide with default settings except the floor."""
     table = {"actions": list(MEANS), "features": ["x"], "silence": {"kind": "unknown"}, "floor": floor, "seed": seed}
     now = [0.0]
     model = Model("m", ModelSettings.from_table(table), MemoryStore(), clock=lambda: now[0])
@@ -148,7 +148,7 @@ def play(count: int, floor: float, normal: bool, seed: int) -> Model:
 
 
 def play_by_age(count: int, share: float, seed: int) -> Model:
-    """Let a model decide that learns by age; yeses of 0 or 1 come within the window, and nobody reports a no."""
+    """Let a model decide that learns by age; positives arrive within the window, and negatives are never reported."""
     window = share * count
     silence = {"kind": "by_age", "seconds": window}
     table = {"actions": list(MEANS), "features": ["x"], "silence": silence, "floor": 0.1, "seed": seed}

@@ -1,4 +1,4 @@
-"""What the engines cost and gain: processes over one job, Ray over processes."""
+"""Speed-up of the backends: processes over one job, Ray over processes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from benchmarks.measure import Measure, at_least, at_most, interleaved, ratios, 
 from benchmarks.problems import Effort
 
 _SECONDS = 2.0
-"""How long a run takes, about."""
+"""Approximate seconds of a run."""
 _RUNS = 8
 
 
 def engines(effort: Effort) -> list[Measure]:
-    """Compare the engines that play many runs: processes and, if installed, Ray; a quick run has no time for that.
+    """Compare the backends that play many runs: processes and, if installed, Ray; skipped with --quick.
 
-    All engines start warm: their workers are up, and every kernel is in the cache on disk and loaded once. They take
-    turns, so that a busy moment of the machine does not fall on one of them alone.
+    All backends start warm: their workers are running, and every kernel is cached and loaded. They are interleaved, so
+    that a busy moment of the machine does not affect only one of them.
     """
     if not effort.patient:
         return [unmeasured("engines", "it takes minutes; run without --quick")]
@@ -66,7 +66,7 @@ def _sweep(episodes: int, runs: int = _RUNS) -> Experiment:
 
 
 def _episodes() -> int:
-    """Return how many episodes take about `_SECONDS`."""
+    """Return the number of episodes that take about `_SECONDS`."""
     trial = 1000
     (first, second) = (_timed(_sweep(trial, runs=1), "threads", 1) for _ in range(2))
     return max(trial, round(trial * _SECONDS / min(first, second)))

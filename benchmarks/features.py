@@ -1,4 +1,4 @@
-"""How long a feature map takes for an observation, and what `play` adds to a step, in microseconds.
+"""Time of a feature map per observation, and overhead of `play` per step, in microseconds.
 
 python benchmarks/features.py
 """
@@ -38,14 +38,14 @@ class Idle:
 
 
 def encoding(features: Features, observation: Any, calls: int = 10_000) -> float:
-    """Return the microseconds of one `encode`, the least of several repeats."""
+    """Return the microseconds of one `encode`, the minimum of several repeats."""
     features.encode(observation)  # compiled before it is timed
     timer = timeit.Timer(lambda: features.encode(observation), timer=time.process_time)
     return min(timer.repeat(5, calls)) / calls * 1e6
 
 
 def playing(environment: str, episodes: int = 20, repeats: int = 5) -> float:
-    """Return the microseconds a step that `play` adds to resetting and stepping the bare environment."""
+    """Return the microseconds per step that `play` adds to resetting and stepping the bare environment."""
     made, bare = GymEnvironment(environment), gymnasium.make(environment)
     sides: tuple[list[float], list[float]] = ([], [])
     for _ in range(repeats):

@@ -14,13 +14,13 @@ STATUS = Path("/proc/self/status")
 
 
 def megabytes(fact: str) -> float:
-    """Return what Linux tells of the memory of this process."""
+    """Return a memory figure of this process from Linux."""
     facts = dict(line.split(":", 1) for line in STATUS.read_text(encoding="utf-8").splitlines())
     return int(facts[fact].split()[0]) / 2**10
 
 
 def peak() -> float:
-    """Return the peak memory in MB; Linux keeps that of the process that started this one in ru_maxrss."""
+    """Return the peak memory in MB; ru_maxrss would include that of the parent process."""
     if STATUS.is_file():
         return megabytes("VmHWM")
     import resource
@@ -36,7 +36,7 @@ def compiling() -> tuple[float, float]:
 
 
 def growth(episodes: int) -> float:
-    """Return by how many MB a long run grows whose every thousandth episode is recorded."""
+    """Return the memory growth in MB of a long run that records every thousandth episode."""
     seen: list[float] = []
 
     def play(count: int) -> None:

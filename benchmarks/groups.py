@@ -1,4 +1,4 @@
-"""All that is measured, by name, and the run that measures it."""
+"""The groups of measures by name, and the function that runs them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MeasureGroup = Callable[[Effort, Tell], list[Measure]]
 
 
 def groups() -> dict[str, MeasureGroup]:
-    """Return every group of measures by the name that `--only` takes."""
+    """Return every group of measures by its name for `--only`."""
     plain = {
         "naive": against_naive,
         "machine": machine,
@@ -74,7 +74,7 @@ def bench(
     known: Mapping[str, MeasureGroup] | None = None,
     effort: Effort | None = None,
 ) -> Report:
-    """Measure the groups named in `only`, or all; `tell` hears what is going on."""
+    """Measure the groups named in `only`, or all; `tell` is called with progress messages."""
     known = groups() if known is None else known
     chosen = list(dict.fromkeys(choice("--only", name, known) for name in only)) or list(known)
     effort = effort or (QUICK if quick else FULL)

@@ -1,4 +1,4 @@
-"""What `LateFeedback` adds to a step of an environment, in microseconds.
+"""Overhead of `LateFeedback` per step of an environment, in microseconds.
 
 python benchmarks/late_feedback.py
 """
@@ -20,7 +20,7 @@ COUNT = 8
 
 
 def play(env: gymnasium.Env[Any, Any], steps: int) -> float:
-    """Return the processor's seconds that so many steps and the resets between them take."""
+    """Return the CPU seconds of this many steps and the resets between them."""
     actions = np.random.default_rng(0).integers(env.action_space.n, size=steps).tolist()  # type: ignore[attr-defined]
     env.reset(seed=0)
     began = time.process_time()
@@ -32,7 +32,7 @@ def play(env: gymnasium.Env[Any, Any], steps: int) -> float:
 
 
 def play_vector(envs: Any, steps: int) -> float:
-    """Return the processor's seconds that so many steps of sub-environments take."""
+    """Return the CPU seconds of this many steps of sub-environments."""
     actions = np.random.default_rng(0).integers(envs.single_action_space.n, size=(steps // COUNT, COUNT))
     envs.reset(seed=0)
     began = time.process_time()
@@ -42,7 +42,7 @@ def play_vector(envs: Any, steps: int) -> float:
 
 
 def overhead(environment: str, unit: str, vector: bool, steps: int = 40_000, repeats: int = 5) -> float:
-    """Return the microseconds a step that the wrapper adds: the least of both sides over the repeats, in turn."""
+    """Return the overhead of the wrapper in microseconds per step, from the minima over interleaved repeats."""
     bare: list[float] = []
     wrapped: list[float] = []
     for _ in range(repeats):

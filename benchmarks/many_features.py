@@ -3,7 +3,7 @@
 python -m benchmarks.many_features [--episodes N] [--places N] [--only NAME] [--late MEAN] [--seed N]
 python -m benchmarks.many_features --accuracy
 
-Each agent plays in a process of its own, so that its memory is its own.
+Each agent plays in its own process, so that its memory can be measured.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WORDS = 12, 6
 
 
 class HelpDesk(gymnasium.Env[Any, Any]):
-    """Messages of customers, of one of 16 topics each; one of four answers is right for a topic.
+    """Customer messages on 16 topics; one of four answers is right for each topic.
 
     A right answer to one of the first eight topics, which pays nothing, leads to the other eight, where right answers
     pay and wrong ones lead back.
@@ -89,7 +89,7 @@ AGENTS: dict[str, Algorithm] = {
 
 
 def memory() -> float:
-    """Return the memory in use, in MB, where the system tells it."""
+    """Return the memory in use, in MB, if the system reports it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
     except OSError:
@@ -97,7 +97,7 @@ def memory() -> float:
 
 
 def measure(name: str, episodes: int, places: int, late: float, seed: int) -> dict[str, Any]:
-    """Play one agent; return milliseconds of CPU an episode, memory at tenths of the run, and mean returns."""
+    """Play one agent; return CPU milliseconds per episode, memory at tenths of the run, and mean returns."""
     desk = GymEnvironment(HelpDesk, horizon=HORIZON, reward_range=(0, 1), features=Hashed(size=places))
     agent, rng = AGENTS[name].start(desk.problem), np.random.default_rng(seed)
     queue: FeedbackQueue[Trajectory] = FeedbackQueue()
@@ -129,7 +129,7 @@ def measure(name: str, episodes: int, places: int, late: float, seed: int) -> di
 
 
 def accuracy(episodes: int = 100, ridge: float = 1.0, members: int = 20) -> None:
-    """Print how far draws and means are from those of dense matrices, by tolerance."""
+    """Print the errors of draws and means relative to dense matrices, by tolerance."""
     rng, chance = np.random.default_rng(0), RandomPolicy()
     desk = GymEnvironment(HelpDesk, horizon=HORIZON, reward_range=(0, 1), features=Hashed(size=2**16))
     agent = DelayedPSVI(shared=True).start(desk.problem)

@@ -1,11 +1,11 @@
-"""Would held-out error choose the better feature map? Each map plays, and both predict the returns of what was played.
+"""Does held-out error select the better feature map? Each map plays, and both predict the observed returns.
 
 python -m benchmarks.maps [--episodes N] [--seed N] [--only NAME]
 
 `AutoPSVI` plays under Poisson(10) on tiles over the range seen, and on a network. After a quarter of the episodes and
-after all, both maps are fitted to the returns that followed each step in the first two thirds of the episodes; printed
-is which part of the variance of those in the last third they leave unexplained. The better map has the smaller figure
-if that is a way to choose.
+after all, both maps are fitted to the returns after each step in the first two thirds of the episodes; the output is
+the fraction of the variance in the last third that they leave unexplained. If held-out error is a valid criterion, the
+better map has the smaller figure.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def steps_of(trajectories: list[Trajectory], discount: float) -> tuple[Floats, I
 
 
 def unexplained(which: str, known: tuple[Floats, Ints, Floats], held_out: tuple[Floats, Ints, Floats]) -> float:
-    """Return the mean squared error on what was held out, as a part of the variance there."""
+    """Return the mean squared error on held-out data, relative to its variance."""
     numbers, actions, returns = known
     count = int(max(actions.max(), held_out[1].max())) + 1
     centre, unit = returns.mean(), returns.std() or 1.0

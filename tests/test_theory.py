@@ -640,7 +640,7 @@ def test_the_order_under_any_delay_is_least_at_its_q() -> None:
 def test_delays_and_shares_without_an_order_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="delay must let some feedback arrive"):
         theory.arbitrary_delay_bound(2, 2, 20, Lossy(Constant(3), 1.0))
-    with pytest.raises(InvalidInputError, match="q must be a share of feedback that"):
+    with pytest.raises(InvalidInputError, match="q must be a fraction of feedback that"):
         theory.arbitrary_delay_bound(2, 2, 20, Lossy(Constant(3), 0.5), q=0.6)
     with pytest.raises(InvalidInputError, match="q must be"):
         theory.arbitrary_delay_bound(2, 2, 20, Poisson(3), q=0.0)

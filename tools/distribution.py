@@ -1,8 +1,8 @@
 """Build both distributions, install each in a clean environment, and use it there: belated alone, then its studies.
 
-python tools/distribution.py [PYTHON]    PYTHON: of the clean environment, this one unless named
+python tools/distribution.py [PYTHON]    PYTHON: interpreter of the clean environment, by default this one
 
-Needs `build`, `twine` and `mypy`, which the extra `dev` brings.
+Needs `build`, `twine` and `mypy`, from the extra `dev`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ STUDYING = ROOT / "tools" / "use_studies.py"
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    """Run a command, show it, and return what it printed; stop with all of that if it fails."""
+    """Run a command, show it, and return its output; exit with the output if it fails."""
     print("$", *(getattr(part, "name", part) for part in command), flush=True)
-    # What is found is what is installed: neither this clone nor its cache of compiled code.
+    # Use only the installed package: neither this clone nor its cache of compiled code.
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "BELATED_CACHE")}
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
@@ -37,7 +37,7 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def build(project: Path, folder: Path) -> tuple[Path, Path]:
-    """Return the wheel and the sdist; the wheel of the sdist must be the wheel of the clone, byte for byte."""
+    """Return the wheel and the sdist; the wheel built from the sdist must be identical to that of the clone."""
     run(sys.executable, "-m", "build", "--outdir", folder / "of-sdist", project)  # the sdist, and a wheel made of it
     run(sys.executable, "-m", "build", "--wheel", "--outdir", folder / "of-clone", project)
     (sdist,), (wheel,), (other,) = (
@@ -54,7 +54,7 @@ def build(project: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def check_contents(source: Path, wheel: Path, sdist: Path, also: set[str]) -> None:
-    """Require that the wheel has every file of the package and nothing else, and that the sdist has `also`."""
+    """Exit unless the wheel has exactly the files of the package, and the sdist has `also`."""
     listed = run("git", "ls-files", source).split()
     expected = {str((ROOT / name).relative_to(source.parent)) for name in listed if (ROOT / name).exists()}
     names = set(zipfile.ZipFile(wheel).namelist())

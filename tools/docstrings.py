@@ -1,4 +1,4 @@
-"""How Griffe reads the docstrings for the reference; `mkdocs.yml` names it an extension."""
+"""A Griffe extension for the docstrings of the reference, enabled in `mkdocs.yml`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ EXAMPLE = re.compile(r"(?:^|\n\n)(?=>>> )")
 
 
 class Examples(griffe.Extension):  # type: ignore[misc, unused-ignore]  # not installed where types are checked
-    """Puts a heading above examples that stand in a docstring without one, so that they are shown as code."""
+    """Adds a heading to examples without one in a docstring, so that they are rendered as code."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Look at the docstring of everything that is loaded."""
+        """Process the docstring of every loaded object."""
         if obj.docstring and "\nExamples\n---" not in obj.docstring.value:
             obj.docstring.value = EXAMPLE.sub("\n\nExamples\n--------\n", obj.docstring.value, count=1)

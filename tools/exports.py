@@ -1,11 +1,11 @@
-"""Write the stubs that say which public name of a package comes from where; the packages load each when it is used.
+"""Generate the stubs that map the public names of a package to their modules, which are imported lazily.
 
     python tools/exports.py            write them
-    python tools/exports.py --check    tell which are not as they would be written, and fail if any is
+    python tools/exports.py --check    list the stubs that are out of date, and fail if there are any
 
-An algorithm, a delay distribution or an environment is exported because it stands in its registry; every other public
-name of these packages is listed here and nowhere else. The module that defines a name is found in the source. Type
-checkers, `lazy_loader` and the reference pages read the stubs.
+Algorithms, delay distributions and environments are exported because they are in a registry; every other public name of
+these packages is listed here and nowhere else. The module that defines a name is found in the source. Type checkers,
+`lazy_loader` and the reference pages read the stubs.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ Exports = dict[str, list[str]]
 
 def registered() -> dict[str, list[str]]:
     """Return the names of the classes in each registry, by package."""
-    for package in (".", *PACKAGES):  # without their stubs the packages cannot be imported
+    for package in (".", *PACKAGES):  # the packages cannot be imported without their stubs
         (SOURCE / package / "__init__.pyi").touch()
     from belated.agents._registry import AGENTS
     from belated.delays._registry import DELAYS
@@ -261,7 +261,7 @@ def stubs() -> dict[Path, str]:
 
 
 def main(check: bool) -> int:
-    """Write all stubs, or tell which differ."""
+    """Write all stubs, or report which differ."""
     wrong = {path: text for path, text in stubs().items() if path.read_text(encoding="utf-8") != text}
     for path, text in wrong.items():
         if check:

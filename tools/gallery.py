@@ -1,9 +1,10 @@
-"""Run the examples of docs/examples and write the gallery: its page, what they print, and their pictures.
+"""Run the examples of docs/examples and write the gallery: its page, their output, and their images.
 
     python tools/gallery.py              all of them
     python tools/gallery.py sweep bursts only these, and the page
 
-A test runs them all, compares what they print with the page, and the page with the programs: it is never kept by hand.
+A test runs them all and compares their output with the page, and the page with the programs: it is never edited by
+hand.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ notebook; `python tools/notebooks.py` writes them all. All need `pip install 'be
 
 
 def parts(name: str) -> tuple[str, str, str]:
-    """Return the title of a program and what it is about, both of its docstring, and the rest of its text."""
+    """Return the title and description of a program, from its docstring, and the rest of its text."""
     text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     module = ast.parse(text)
     title, _, about = (ast.get_docstring(module) or "").partition("\n\n")
@@ -83,19 +84,19 @@ def section(name: str, told: str) -> str:
 
 
 def page(told: dict[str, str]) -> str:
-    """Return the whole page, given what each program prints."""
+    """Return the whole page, given the output of each program."""
     return "\n".join([HEAD, overview(), *(section(name, told[name]) for name in NAMES)])
 
 
 def printed() -> dict[str, str]:
-    """Return what each program prints, as the page has it."""
+    """Return the output of each program according to the page."""
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     found = re.findall(r'title="(\w+)\.py".*?```text\n(.*?)```', text, flags=re.DOTALL)
     return dict.fromkeys(NAMES, "") | dict(found)
 
 
 def keep(picture: Path) -> None:
-    """Keep a picture with few colours, which makes it small."""
+    """Save an image with few colours, to make it small."""
     few = Image.open(picture).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     content = io.BytesIO()
     few.save(content, format="png", optimize=True)
@@ -104,7 +105,7 @@ def keep(picture: Path) -> None:
 
 
 def carry_out(name: str) -> str:
-    """Run a program in a copy of its folder, keep its picture, and return what it prints."""
+    """Run a program in a copy of its folder, save its image, and return its output."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
         done = subprocess.run(

@@ -2,7 +2,7 @@
 
     python tools/notebooks.py
 
-A notebook has the text of the program in cells, and the files that it reads. Nothing is run here; a slow test runs all.
+A notebook has the code of the program in cells, and the files that it reads. Nothing is run here; a slow test runs all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 
 def cells(code: str) -> list[str]:
-    """Return the statements of a program in groups, parted where it has an empty line and at functions and classes.
+    """Split the statements of a program into cells, at empty lines and at functions and classes.
 
     >>> cells("import sys\\n\\nx = 1\\ny = 2\\n\\n\\ndef f():\\n    a = 1\\n\\n    return a\\n")
     ['import sys', 'x = 1\\ny = 2', 'def f():\\n    a = 1\\n\\n    return a']
@@ -34,7 +34,7 @@ def cells(code: str) -> list[str]:
 
 
 def notebook(program: Path) -> Any:
-    """Return a program as a notebook: what it is about, the files beside it, then its code."""
+    """Return a program as a notebook: its description, its files, then its code."""
     text = program.read_text(encoding="utf-8")
     module = ast.parse(text)
     title, _, about = (ast.get_docstring(module) or "").partition("\n\n")
@@ -46,7 +46,7 @@ def notebook(program: Path) -> Any:
     made = [v4.new_markdown_cell(f"# {title.rstrip('.')}\n\n{about}")]
     made += [v4.new_code_cell(each) for each in (*files, *cells(code))]
     for number, cell in enumerate(made):
-        cell["id"] = f"{program.stem.replace('_', '-')}-{number}"  # the same each time
+        cell["id"] = f"{program.stem.replace('_', '-')}-{number}"  # deterministic
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return v4.new_notebook(cells=made, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
 

@@ -41,15 +41,15 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def optional() -> set[str]:
-    """Return the packages that only extras bring, as they are imported."""
+    """Return the import names of the packages that only extras install."""
     names = {re.split(r"[^\w-]", need)[0] for need in requires("belated") or () if "extra ==" in need}
     return {{"scikit-learn": "sklearn"}.get(name, name).replace("-", "_") for name in names}
 
 
 def import_all() -> int:
-    """Import every module and every public name, and return how many modules there are without an extra.
+    """Import every module and every public name, and return the number of modules without an extra.
 
-    A module may lack only what an extra brings.
+    Only packages of an extra may be missing.
     """
     count, extras = 0, optional()
     for name in belated.__all__:

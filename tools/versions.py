@@ -1,4 +1,4 @@
-"""Print a constraints file for pip: a version of every direct dependency.
+"""Print a constraints file for pip, with a version of every direct dependency.
 
 python tools/versions.py oldest                      # the oldest that both pyproject.toml allow
 python tools/versions.py present > constraints.txt   # those installed here
@@ -18,7 +18,7 @@ NEED = re.compile(r"(?P<name>[\w-]+)(?P<extras>\[.*?\])?(>=(?P<oldest>[\d.]+))?"
 
 
 def needs() -> dict[str, str | None]:
-    """Return the direct dependencies, those of the extras among them, and their oldest versions."""
+    """Return the direct dependencies, including those of extras, and their oldest versions."""
     projects = [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in PROJECTS]
     listed = [
         need

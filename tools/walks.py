@@ -1,11 +1,11 @@
-"""Count what the main walks through the package enter: distinct functions, files, and the deepest stack.
+"""Measure the main walks through the package: distinct functions and files entered, and the deepest stack.
 
     python tools/walks.py              all walks
     python tools/walks.py http -v      some of them, with the functions
 
 Each walk runs once to warm up (imports, compiled code, caches) and is then counted, in all threads. Frames of other
 packages, comprehensions and lambdas do not count; "frames" is the largest number of the package's frames on one stack.
-Only public names are used, so the same script can count the layout of another version that PYTHONPATH points to.
+Only public names are used, so the same script can measure another version on PYTHONPATH.
 """
 
 from __future__ import annotations

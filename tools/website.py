@@ -1,7 +1,7 @@
-"""What the site does to its pages besides Markdown: formulas and links to source, as an extension of Python-Markdown.
+"""A Python-Markdown extension for the site: formulas and links to source.
 
-    python tools/website.py font     put the font of the formulas, which a package brings, into docs/assets
-    python tools/website.py check    refuse a site that would ask other machines for anything when it is opened
+    python tools/website.py font     copy the font of the formulas from its package into docs/assets python
+    tools/website.py check    fail if the site would load anything from other machines
 
 MkDocs and Zensical load the extension by its name, `tools.website`, from the folder of the repository.
 """

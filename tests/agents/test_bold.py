@@ -223,7 +223,7 @@ class Borrowed:
 @pytest.mark.parametrize("base", [Clerks(), Borrowed(), BOLD(base=Clerks())], ids=["clerks", "borrowed", "nested"])
 def test_an_agent_that_could_not_be_loaded_is_not_saved(base: Algorithm, tmp_path: Path) -> None:
     agent: Any = BOLD(base=base).start(MDP.problem)
-    with pytest.raises(InvalidInputError, match="an agent that can be saved; it has no 'memory'"):
+    with pytest.raises(InvalidInputError, match=r"an agent that can be saved \(it has no 'memory'\)"):
         save_agent(tmp_path / "agent.npz", agent)
     assert not (tmp_path / "agent.npz").exists()
 
@@ -238,7 +238,7 @@ def test_restore_refuses_what_does_not_fit_and_changes_nothing(tmp_path: Path) -
     assert before["waits_for"].tolist() == [0, -1, 2]
     refused: list[tuple[str, dict[str, Any]]] = [
         (r"memory\['asked'\] must be the number of plans of each copy, 3 in total", {"asked": np.array([1, 1])}),
-        (r"memory\['asked'\] must be how often", {"asked": np.zeros(0, np.int64)}),
+        (r"memory\['asked'\] must be the number of plans", {"asked": np.zeros(0, np.int64)}),
         (r"memory\['asked'\] must hold integers", {"asked": np.array([-1, 2, 2])}),
         (r"memory\['planned'\] must have shape \(1,\)", {"planned": np.array([3, 3])}),
         (r"memory\['waits_for'\] must have shape \(3,\)", {"waits_for": np.array([0, 1])}),

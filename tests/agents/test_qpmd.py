@@ -287,7 +287,7 @@ def test_what_has_arrived_for_another_context_is_restored() -> None:
 
 def test_an_agent_that_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
     agent: Any = QPMD(base=Clerks()).start(FIXED.problem)
-    with pytest.raises(InvalidInputError, match="an agent that can be saved; it has no 'memory'"):
+    with pytest.raises(InvalidInputError, match=r"an agent that can be saved \(it has no 'memory'\)"):
         save_agent(tmp_path / "agent.npz", agent)
 
 

@@ -395,7 +395,7 @@ def test_features_that_have_no_plain_values_are_refused_and_nothing_is_written(t
     problem = replace(world.problem, features=SimpleNamespace(size=4, encode=world.encode))
     made: Any = belated.AutoPSVI().start(world.problem)
     agent = SimpleNamespace(settings=made.settings, memory=made.memory, restore=made.restore, problem=problem)
-    with pytest.raises(belated.InvalidInputError, match=r"one of belated\.features"):
+    with pytest.raises(belated.InvalidInputError, match=r"of belated\.features"):
         belated.save_agent(tmp_path / "agent.npz", agent)
     assert not list(tmp_path.iterdir())
 

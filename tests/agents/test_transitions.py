@@ -184,5 +184,5 @@ def test_memory_survives_a_round_trip() -> None:
 )
 def test_memory_that_does_not_fit_is_refused(name: str, change: Any) -> None:
     memory = filled(visits(50)).memory()
-    with pytest.raises(InvalidInputError, match="fit"):
+    with pytest.raises(InvalidInputError, match="consistent"):
         Store(10).restore({**memory, name: change(memory[name])}, 3, 2, 2)

@@ -269,10 +269,10 @@ def test_policies_are_evaluated_on_a_log_of_sessions(visits: Path) -> None:
     assert found.exit_code == 0, found.output
     lines = {line.split()[0]: line.split()[1:] for line in found.stdout.splitlines() if line.strip()}
     assert set(lines) >= {"PDIS", "WPDIS", "DR", "logged"}
-    assert "any action alike, on 40 sessions" in found.stdout
+    assert "uniform actions, on 40 sessions" in found.stdout
     always = call("decisions", "evaluate", *where, "--action", "b")
     assert next(line.split()[1] for line in always.stdout.splitlines() if "WPDIS" in line) == "2.0000"
-    assert "no interval of" in always.stdout
+    assert "no interval for" in always.stdout
     same = call("decisions", "evaluate", *where, "--agent", "auto-psvi")
     assert "effective sample size: 40 sessions; the largest importance weight is 1.0" in same.stdout
     settings = call("decisions", "evaluate", *where, "--config", visits / "models.toml")

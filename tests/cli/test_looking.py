@@ -97,7 +97,7 @@ def test_show_refuses_foreign_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "foreign.npz", numbers=np.zeros(3))
     assert "is not an intact belated-agent file" in refused(call("show", tmp_path / "foreign.npz"))
     save_arrays(tmp_path / "empty.npz", "belated-agent", 1, {}, {})
-    assert "does not hold the settings" in refused(call("show", tmp_path / "empty.npz"))
+    assert "does not have the settings" in refused(call("show", tmp_path / "empty.npz"))
     assert "must be a .parquet file" in refused(call("show", tmp_path / "notes.txt"))
 
 
@@ -133,7 +133,7 @@ def test_plot_draws_a_folder_and_says_where(kind: str, spec: Path, out: Path) ->
     call("run", spec, "--out", out)
     result = call("plot", out / "tiny", "--kind", kind)
     picture = out / "tiny" / f"{kind}.png"
-    assert result.stdout.strip() == f"the picture is {picture}"
+    assert result.stdout.strip() == f"the plot is {picture}"
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

@@ -11,7 +11,8 @@ from decision_models import model_of
 from belated.decisions import Choice, Decide, Model
 from belated.decisions import _sampling as module
 from belated.decisions._posterior import Posterior
-from belated.decisions._sampling import distinct_shares, scores, shares
+from belated.decisions._sampling import count_wins, scores
+from belated.types import Floats
 
 
 def taught(**changes: Any) -> Model:
@@ -47,17 +48,21 @@ def test_together_is_as_one_by_one(changes: dict[str, Any], at_once: int, monkey
         assert one.lookup(first.id).probabilities == two.lookup(second.id).probabilities
 
 
-def test_equal_actions_are_found_and_others_need_not_be_looked_for() -> None:
+def test_scores_that_are_equal_but_for_rounding_share_a_win() -> None:
     rng = np.random.default_rng(2)
     posterior, rows = Posterior(5), rng.standard_normal((4, 5))
     for row in rng.standard_normal((20, 5)):
         posterior.learn(0, row, float(rng.standard_normal()))
-    distribution = posterior.distribution(rows)
-    assert distribution.distinct
-    drawn = scores(distribution, 1000, rng)
-    assert distinct_shares(drawn).tolist() == shares(drawn, distribution.width).tolist()
-    assert not posterior.distribution(np.vstack([rows, rows[2]])).distinct  # twice the same
-    assert not posterior.distribution(
-        np.vstack([rows, 1e9 * rows[0] + rows[1], 1e9 * rows[0]])
-    ).distinct  # but for rounding
-    assert not Posterior(5, scale=0.0).distribution(rows).distinct  # all are 0 for certain
+
+    def found(rows: Floats, posterior: Posterior = posterior) -> Floats:
+        distribution, won = posterior.distribution(rows), np.empty(len(rows))
+        count_wins(scores(distribution, 1000, np.random.default_rng(3)), distribution.width, won)
+        return won
+
+    alone, drawn = found(rows), scores(posterior.distribution(rows), 1000, np.random.default_rng(3))
+    np.testing.assert_array_equal(alone, np.bincount(drawn.argmax(axis=0), minlength=4) / 1000)
+    twice = found(np.vstack([rows, rows[2]]))
+    assert twice[2] == pytest.approx(twice[4], abs=1e-12) and twice.sum() == pytest.approx(1.0)
+    large = found(np.vstack([1e9 * rows[0] + rows[1], 1e9 * rows[0]]))
+    np.testing.assert_allclose(large, 0.5, atol=1e-12)
+    np.testing.assert_allclose(found(rows, Posterior(5, scale=0.0)), 0.25)  # all are 0 for certain

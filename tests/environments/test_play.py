@@ -54,7 +54,7 @@ def test_steps_are_counted_and_truncation_is_said() -> None:
     steps = [river.step(1) for _ in range(3)]
     assert [step.truncated for step in steps] == [False, False, True]
     assert not any(step.terminated for step in steps)
-    with pytest.raises(InvalidInputError, match="at most 3 times an episode"):
+    with pytest.raises(InvalidInputError, match="at most 3 times per episode"):
         river.step(0)
     with pytest.raises(InvalidInputError, match="action must be an integer"):
         river.reset(seed=0, episode=0)

@@ -65,7 +65,10 @@ class Plain:
     (lambda: FromCallable(function=3), "function must be a function, or a name of the form"),  # type: ignore[arg-type]
     (lambda: FromCallable(function=lambda o: [1.0], width=2).encode(0), "must always return 2 features, got 1"),
     (lambda: FromCallable(function=lambda o: [np.nan], width=1).encode(0), "must return finite features, got nan at"),
-    (lambda: FromCallable(function=lambda o: [1.0], width=1).to_dict(), "function must be importable by name to be"),
+    (
+        lambda: FromCallable(function=lambda o: [1.0], width=1).to_dict(),
+        "function must be importable as 'package.module:name' to be",
+    ),
     (
         lambda: FromCallable(function=Late()).fitted(Seen(spaces.Discrete(2), lambda: [0])),
         "the function must always return 1 features, got 2",

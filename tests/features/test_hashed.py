@@ -115,7 +115,7 @@ def test_crosses_are_parts_of_the_observation() -> None:
 @refusals(
     (lambda: Hashed(size=0), "size must be an integer >= 1"),
     (lambda: Hashed(size=2**21), "<= 1048576"),
-    (lambda: Hashed(crosses=(("a",),)), "crosses must be two or more different names in each"),
+    (lambda: Hashed(crosses=(("a",),)), "crosses must be at least two distinct names in each"),
     (lambda: Hashed(crosses=("ab",)), "crosses must be a list of lists of names"),  # type: ignore[arg-type]
     (
         lambda: Hashed(crosses=(("page", "colour"),)).fitted(Seen(Shop.observation_space, list)),

@@ -67,8 +67,8 @@ def restless() -> Callable[[Any, int], Any]:
     (lambda: Joint(function=3), "function must be a function, or a name of the form"),  # type: ignore[arg-type]
     (lambda: Joint(function=pairs, actions=0), "actions must be an integer >= 1, got 0"),
     (lambda: Joint(function=pairs, width=0), "width must be an integer >= 1, got 0"),
-    (lambda: Joint(function=pairs, actions=3).size, "width must be given, or that of an environment"),
-    (lambda: Joint(function=pairs, width=3).encode(1.0), "actions must be given, or those of an environment"),
+    (lambda: Joint(function=pairs, actions=3).size, "width must be given, or inferred from an environment"),
+    (lambda: Joint(function=pairs, width=3).encode(1.0), "actions must be given, or inferred from an environment"),
     (lambda: Joint(function=pairs, actions=2, width=4).encode(1.0), "function must be returning 4 finite numbers"),
     (
         lambda: Joint(function=lambda o, a: [np.inf], actions=1, width=1).encode(1.0),
@@ -76,10 +76,13 @@ def restless() -> Callable[[Any, int], Any]:
     ),
     (
         lambda: GymEnvironment("MountainCar-v0", features=Joint(function=position, actions=2)),
-        "actions must be 3, as many as the environment has, got 2",
+        "actions must be 3, the number of actions of the environment, got 2",
     ),
-    (lambda: GymEnvironment("MountainCar-v0", features=Joint(function=restless())), "function must be frozen"),
-    (lambda: Joint(function=lambda o, a: [1.0]).to_dict(), "function must be importable by name to be saved"),
+    (lambda: GymEnvironment("MountainCar-v0", features=Joint(function=restless())), "function must be deterministic"),
+    (
+        lambda: Joint(function=lambda o, a: [1.0]).to_dict(),
+        "function must be importable as",
+    ),
 )
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):

@@ -74,7 +74,7 @@ def test_near_states_share_tiles_and_far_ones_do_not() -> None:
         "bins must be one number, or 3, as many",
     ),
     (lambda: Tiles(bins=(4, 0)), "bins must be an integer >= 1, got 0"),
-    (lambda: Tiles(integers=(True,)), "integers must be left out, or as many as low and high"),
+    (lambda: Tiles(integers=(True,)), "integers must be left out, or as long as low and high"),
     (lambda: Tiles().size, "low and high of 'tiles' features must be given, or fitted to an environment"),
     (lambda: Tiles(low=(0,) * 9, high=(1,) * 9, join="all").size, "tiles must be at most 10000000, got more"),
     (lambda: Tiles(low=LOW, high=HIGH).encode([1, 2]), "an observation must have 3 numbers, got 2"),

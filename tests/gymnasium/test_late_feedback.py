@@ -201,7 +201,7 @@ def test_bad_input_is_refused_in_words() -> None:
         match=r"distribution.delays must be one distribution for each action of Discrete\(2\), got 3",
     ):
         LateFeedback(cartpole, DelayByAction([Constant(0)] * 3))
-    with pytest.raises(InvalidInputError, match="info must be without an entry 'arrived' of the environment's own"):
+    with pytest.raises(InvalidInputError, match="info must be without the key 'arrived', which the wrapper uses"):
         LateFeedback(Talkative([0]), Poisson(5)).reset()
     with pytest.raises(gymnasium.error.ResetNeeded, match="no episode has been started"):
         LateFeedback(Diary([0]), Poisson(5)).step(np.int64(0))

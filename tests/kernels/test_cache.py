@@ -70,7 +70,7 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path, monkeypatc
     assert cache.kernel_folder("abc", str(tmp_path / "numba")) == folder
     me = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
-    with pytest.raises(OSError, match="belongs to somebody else"):
+    with pytest.raises(OSError, match="belongs to another user"):
         cache.kernel_folder("abc", str(tmp_path / "numba"))
 
 
@@ -241,7 +241,7 @@ def test_where_nothing_can_be_written_it_compiles_and_says_so_once(installed: In
     out, err = installed.run(HOME=str(tmp_path / "file" / "home"))
     assert out == "3.0"
     assert err.count("RuntimeWarning: compiled code cannot be cached") == 1
-    assert "BELATED_CACHE can name a folder of your own" in err
+    assert "set BELATED_CACHE to a private folder" in err
 
 
 def test_code_that_others_could_have_written_is_not_run(installed: Installed, tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_full_disk_stops_nobody(installed: Installed, tmp_path: Path) -> None:
     out, err = installed.run(FULL, BELATED_CACHE=str(tmp_path / "kept"))
     assert out == "3.0 6.0 0"
     assert err.count("No space left on device") == 1
-    assert "BELATED_CACHE can name a folder of your own" in err
+    assert "set BELATED_CACHE to a private folder" in err
     assert installed.run(BELATED_CACHE=str(tmp_path / "kept")) == ("3.0", "")
 
 

@@ -133,7 +133,7 @@ def test_a_state_that_the_distribution_cannot_go_on_from_is_refused(
     run.save(tmp_path / "run.npz")
     fresh(delay=IN_TIME[distribution]).restore(tmp_path / "run.npz")
     path = edited(tmp_path / "run.npz", tmp_path / "spoilt.npz", "distribution", lambda _: state)
-    with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint: state must be"):
+    with pytest.raises(belated.DamagedFileError, match="does not contain a valid checkpoint: state must be"):
         fresh(delay=IN_TIME[distribution]).restore(path)
 
 
@@ -152,7 +152,7 @@ def test_a_state_that_the_distribution_cannot_go_on_from_is_refused(
 )
 def test_the_checkpoint_of_another_run_is_refused_and_changes_nothing(saved: Path, changes: dict[str, Any]) -> None:
     run = fresh(**changes)
-    with pytest.raises(belated.InvalidInputError, match=r"rows of other settings|an agent of this kind cannot"):
+    with pytest.raises(belated.InvalidInputError, match=r"rows of other settings|agents of this kind cannot"):
         run.restore(saved)
     assert (run.played, run.recorded) == (0, 0)
 
@@ -183,7 +183,7 @@ def test_a_checkpoint_without_all_its_arrays_is_refused(saved: Path, tmp_path: P
     del arrays[missing]
     path = tmp_path / "partial.npz"
     save_arrays(path, KIND, VERSION, header, arrays)
-    with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint"):
+    with pytest.raises(belated.DamagedFileError, match="does not contain a valid checkpoint"):
         fresh().restore(path)
 
 
@@ -252,7 +252,7 @@ def with_entry(at: Any, value: Any) -> Callable[[Any], Any]:
 )
 def test_a_checkpoint_of_what_no_run_could_be_is_refused(saved: Path, tmp_path: Path, name: str, spoil: Any) -> None:
     run = fresh()
-    with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint"):
+    with pytest.raises(belated.DamagedFileError, match="does not contain a valid checkpoint"):
         run.restore(edited(saved, tmp_path / "spoilt.npz", name, spoil))
     assert (run.played, run.recorded, run.regret, int(run.array_queue.size[0])) == (0, 0, 0.0, 0)
 
@@ -271,7 +271,7 @@ def test_a_checkpoint_of_few_rows_is_checked_too(tmp_path: Path) -> None:
         ("queue.heap", with_entry((0, 0), 3)),
     ):
         path = edited(tmp_path / "few.npz", tmp_path / "spoilt.npz", name, spoil)
-        with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint"):
+        with pytest.raises(belated.DamagedFileError, match="does not contain a valid checkpoint"):
             fresh(record_every=1000).restore(path)
 
 

@@ -33,7 +33,7 @@ def test_what_differs_is_named() -> None:
     kept = json.loads(json.dumps(about))
     check_description("the file", kept, about)
     for name, value in {"seed": 4, "record_every": 2, "agent": None}.items():
-        with pytest.raises(belated.InvalidInputError, match=f"^the file holds rows of other settings: {name} was "):
+        with pytest.raises(belated.InvalidInputError, match=f"^the file has rows of other settings: {name} was "):
             check_description("the file", {**kept, name: value}, about)
     with pytest.raises(belated.InvalidInputError, match=r"^the file was made by belated of an unknown version"):
         check_description("the file", {**kept, "made_by": None}, about)

@@ -102,11 +102,11 @@ def test_an_environment_from_arrays_is_described_by_its_tables() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": ""}, "name must be a text that is not empty, got ''"),
-        ({"name": 3}, "name must be a text that is not empty, got 3"),
+        ({"name": ""}, "name must be a non-empty text, got ''"),
+        ({"name": 3}, "name must be a non-empty text, got 3"),
         ({"agents": {"\ud800": belated.Greedy()}}, "the label of an agent must be a text that can be written as UTF-8"),
         ({"seeds": []}, "seeds must be at least one"),
-        ({"seeds": [1, 1]}, "each only once"),
+        ({"seeds": [1, 1]}, "without repetition"),
         ({"episodes": 0}, "episodes must be an integer >= 1"),
         ({"agents": {}}, "agents must not be empty"),
         ({"agents": {"a": 3}}, r"agents\['a'\] must be an algorithm"),

@@ -157,7 +157,7 @@ def test_logarithmic_axes(method: str) -> None:
 def test_an_environment_among_several_is_named() -> None:
     results = made(environments=2)
     for method in METHODS:
-        with pytest.raises(InvalidInputError, match="environment must be named, since there are several: env-0, env-1"):
+        with pytest.raises(InvalidInputError, match="environment must be given, since there are several: env-0, env-1"):
             getattr(results, method)()
     assert results.plot_regret(environment="env-1").get_title(loc="left") == "env-1, delay-0"
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_drawn_is_refused_and_leaves_no_figure() -> None:
     with pytest.raises(InvalidInputError, match="window must be"):
         results.plot_value(window=0)
     unknown = Results(results.frame.with_columns(value=pl.lit(None, pl.Float64)))
-    with pytest.raises(InvalidInputError, match=r"value is not known .* plot_returns"):
+    with pytest.raises(InvalidInputError, match=r"value is unknown .* plot_returns"):
         unknown.plot_value()
     assert pyplot.get_fignums() == []
 

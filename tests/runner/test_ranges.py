@@ -59,8 +59,8 @@ def test_what_a_sampler_proposes_stays_within_the_bounds(low: float, high: float
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"choices": []}, "the choices of a.x must be a sequence of values, at least one"),
-        ({"choices": [1, 1.0]}, "the choices of a.x must be values that differ"),
+        ({"choices": []}, "the choices of a.x must be a sequence of at least one value"),
+        ({"choices": [1, 1.0]}, "the choices of a.x must be distinct values"),
         ({"choices": [1], "log": True}, "the range of a.x has the fields choices, got 'log'"),
         ({"from": 1, "to": 2, "by": 1}, "the range of a.x has the fields from, to, count, log, got 'by'"),
         ({"from": 1}, "the range of a.x needs the field 'to'"),

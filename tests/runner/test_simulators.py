@@ -225,7 +225,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused_and_changes_nothing(name: str
     header, arrays = load_arrays(tmp_path / "run.npz", KIND, VERSION)
     save_arrays(tmp_path / "spoilt.npz", KIND, VERSION, header, {**arrays, name: spoil(arrays[name])})
     other = Simulation(run)
-    with pytest.raises(belated.DamagedFileError, match="does not hold a usable checkpoint"):
+    with pytest.raises(belated.DamagedFileError, match="does not contain a valid checkpoint"):
         other.restore(tmp_path / "spoilt.npz")
     assert (other.played, other.recorded, other.queue.in_flight) == (0, 0, 0)
     other.restore(tmp_path / "run.npz")

@@ -56,7 +56,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
 def test_rows_of_other_settings_are_refused(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.write(one_run(), play(one_run()))
-    with pytest.raises(belated.InvalidInputError, match=r"holds rows of other settings: agent was .*'scale': 1\.0"):
+    with pytest.raises(belated.InvalidInputError, match=r"has rows of other settings: agent was .*'scale': 1\.0"):
         store.read(one_run(scale=2.0))
 
 
@@ -102,7 +102,7 @@ def test_foreign_and_short_files_are_refused(tmp_path: Path) -> None:
     file = io.BytesIO()
     pl.DataFrame({"a": [1]}).write_parquet(file, metadata={"digest": BLANK_SEAL})
     path.write_bytes(seal(file.getvalue()))
-    with pytest.raises(belated.DamagedFileError, match="is a Parquet file, but not one of belated rows"):
+    with pytest.raises(belated.DamagedFileError, match="is a Parquet file, but not with rows of belated"):
         store.read(run)
     path.write_bytes(to_parquet(pl.DataFrame({"a": [1]}), run.describe()))
     with pytest.raises(belated.DamagedFileError, match="does not have the columns"):
@@ -162,7 +162,7 @@ def test_rows_that_no_run_could_give_are_refused_even_with_a_digest(tmp_path: Pa
     changed = rows.with_columns(pl.when(pl.col("episode") == 9).then(value).otherwise(pl.col(column)).alias(column))
     store.write(run, changed.cast(rows.schema))
     with pytest.raises(
-        belated.DamagedFileError, match=rf"does not hold the rows of a run: column (regret|arrived|{column}) must"
+        belated.DamagedFileError, match=rf"does not contain the rows of a run: column (regret|arrived|{column}) must"
     ):
         store.read(run)
 

@@ -40,7 +40,7 @@ def test_what_can_only_be_sampled_has_a_return_and_no_regret() -> None:
     markdown = summary_markdown(sampled.summary())
     assert "| quick | – | **3.00** | – |" in markdown
     assert "| slow | – | 1.50 | – |" in markdown
-    assert "; value (where unknown, return): mean" in interval_note(sampled.summary())
+    assert "; value (or return, if unknown): mean" in interval_note(sampled.summary())
 
 
 def test_an_agent_with_exact_values_is_compared_with_those_that_have_them() -> None:

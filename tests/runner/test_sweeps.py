@@ -218,7 +218,7 @@ def test_optuna_proposes_and_the_search_resumes(sampler: str) -> None:
         ({"delays": {}}, "a search must have one delay distribution, got 0"),
         ({"environments": {"a": {"environment": "chain"}, "b": {"environment": "chain"}}}, "one environment, got 2"),
         ({"episodes": 0}, "episodes must be an integer >= 1, got 0"),
-        ({"name": ""}, "name must be a text that is not empty"),
+        ({"name": ""}, "name must be a non-empty text"),
         ({"x": 1}, "a search has the fields name, episodes, seeds, environments, agents, delays, tune, got 'x'"),
     ],
 )

@@ -70,7 +70,7 @@ def test_rows_are_recognised_and_those_of_other_settings_refused(working_folder:
     text = Path("own.toml").read_text(encoding="utf-8")
     for old, new, part in (("heads = 0.9", "heads = 0.8", "agent"), ("value = 2", "value = 3", "delay")):
         Path("other.toml").write_text(text.replace(old, new), encoding="utf-8")
-        with pytest.raises(belated.InvalidInputError, match=f"holds rows of other settings: {part} was"):
+        with pytest.raises(belated.InvalidInputError, match=f"has rows of other settings: {part} was"):
             belated.run_experiment(belated.Experiment.load("other.toml"), folder="rows", jobs=1, progress=False)
 
 
@@ -144,7 +144,7 @@ def test_winners_are_included(winners: Path, tmp_path: Path) -> None:
         ({"tune": {}}, "a file with the table 'tune' is for `belated tune`; an experiment includes its winners"),
         (
             {"agents": {"x": {"algorithm": "greedy", "ridge": {"from": 1, "to": 2}}}},
-            "ridge of the agent 'x' must be a value to be played, got the range .* search it with `belated tune`",
+            "ridge of the agent 'x' must be a single value, got the range .* search it with `belated tune`",
         ),
     ],
 )

@@ -95,7 +95,7 @@ def test_rows_are_kept_and_read_again(tmp_path: Path) -> None:
 
 def test_an_agent_that_cannot_add_reports_is_refused() -> None:
     trial = GeneratedTrial("refunds", rounds=40)
-    with pytest.raises(InvalidInputError, match=r"DelayedPSLB must be told every reward as a whole.*told=True"):
+    with pytest.raises(InvalidInputError, match=r"DelayedPSLB needs every reward as a whole.*told=True"):
         simulate(trial, DelayedPSLB(), Constant(0), episodes=10, seed=0)
     silence = DelayByReward(zero=Lossy(Constant(0), missing=1.0), positive=Geometric(3))
     with pytest.raises(InvalidInputError, match="delay must be the same for all outcomes in a trial"):

@@ -87,7 +87,7 @@ def test_giving_up_ends_what_is_being_played() -> None:
 def test_a_folder_that_the_machines_do_not_share_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "PATIENCE", 0.05)
     scripted = Scripted("elsewhere", "for ever", "for ever", at_once=2)
-    with pytest.raises(belated.InvalidInputError, match=r"all machines share.*three/riverswim-5/a/.*is not there"):
+    with pytest.raises(belated.InvalidInputError, match=r"shared by all.*three/riverswim-5/a/.*is not visible"):
         list(play_all(scripted, three(), Store(tmp_path)))
     assert scripted.closed == 1
 

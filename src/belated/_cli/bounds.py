@@ -1,4 +1,4 @@
-"""`belated bounds`: the constants and bounds of the theorems, beside what one run measured."""
+"""`belated bounds`: the constants and bounds of the theorems, optionally beside the measurements of a run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def bounds_command(
     dimension: Annotated[int, typer.Option("--dimension", "-d", help="Feature dimension d.")],
     horizon: Annotated[int, typer.Option("--horizon", "-H", help="Steps per episode, H.")],
     episodes: Annotated[int, typer.Option("--episodes", "-K", help="Number of episodes, K.")],
-    delta: Annotated[float, typer.Option(help="Probability δ with which a bound may fail.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Probability δ that a bound fails.")] = 0.05,
     delay: Annotated[
         str, typer.Option(help="Delay distribution with its settings, such as poisson:mean=50.")
     ] = "constant:value=0",
     run_file: Annotated[
         Path | None,
-        typer.Option("--run", help="Rows of one run (.parquet, from belated run), to print what it measured beside."),
+        typer.Option("--run", help="Rows of a run (.parquet, from belated run), to print its measurements, too."),
     ] = None,
 ) -> None:
     """Print the constants and regret bounds of the paper's theorems for a problem of the given size."""
@@ -54,13 +54,13 @@ def bounds_command(
     console = Console()
     console.print(table)
     if differs:
-        say(console, f"note: the bounds are not for this run, whose {'; '.join(differs)}", "yellow")
+        say(console, f"note: the bounds do not apply to this run, whose {'; '.join(differs)}", "yellow")
 
 
 def measured_bounds(rows: pl.DataFrame, horizon: int) -> dict[str, float]:
-    """Return what one run measured of the quantities that the theorems bound, by their symbols.
+    """Return the measured values of the quantities that the theorems bound, by their symbols.
 
-    What depends on every episode is left out where the rows are not of every episode.
+    Quantities that need every episode are left out if `record_every` was set.
     """
     import numpy as np
 
@@ -76,7 +76,7 @@ def measured_bounds(rows: pl.DataFrame, horizon: int) -> dict[str, float]:
 
 
 def mismatches(found: Bounds, rows: pl.DataFrame, about: Mapping[str, Any]) -> list[str]:
-    """Return in what the run that `about` describes differs from the problem that `found` bounds."""
+    """Return how the run described by `about` differs from the problem of the bounds `found`."""
     from contextlib import suppress
 
     from belated._util.plugins import reading
@@ -86,7 +86,7 @@ def mismatches(found: Bounds, rows: pl.DataFrame, about: Mapping[str, Any]) -> l
 
     asked = {"d": found.dimension, "H": found.horizon, "K": found.episodes, "delay": found.delay.label}
     played: dict[str, object] = {"K": int(rows["episode"][-1]) + 1}
-    # without a specification, or with one of another version or of classes that rows must not import, nothing is known
+    # unknown without a valid specification, or if it names classes that a data file must not import
     with suppress(BelatedError), reading([]):
         played["delay"] = delay_from_dict(about.get("delay")).label
     with suppress(BelatedError), reading([]):

@@ -1,4 +1,4 @@
-"""`belated list`, `belated show` and `belated plot`: look something up."""
+"""`belated list`, `belated show` and `belated plot`: inspect components, files and results."""
 
 from __future__ import annotations
 
@@ -25,26 +25,24 @@ def list_command(
 def show_command(
     file: Annotated[Path, typer.Argument(help="Rows or results (.parquet), or a saved agent (.npz).")],
 ) -> None:
-    """Show what a file of the library holds."""
+    """Show the content of a file written by belated."""
     from belated._cli.tables import describe_file
 
     Console().print(describe_file(file))
 
 
 def plot_command(
-    where: Annotated[
-        Path, typer.Argument(help="Folder of an experiment's rows, or results that were saved (.parquet).")
-    ],
-    kind: Annotated[str, typer.Option(help="What is drawn: regret, value, returns or delays.")] = "regret",
+    where: Annotated[Path, typer.Argument(help="Folder of an experiment's rows, or saved results (.parquet).")],
+    kind: Annotated[str, typer.Option(help="What to plot: regret, value, returns or delays.")] = "regret",
     out: Annotated[
         Path | None,
-        typer.Option(help="File of the picture: .png, .pdf or .svg.", show_default="KIND.png beside the rows"),
+        typer.Option(help="Output file: .png, .pdf or .svg.", show_default="KIND.png beside the rows"),
     ] = None,
     environment: Annotated[str | None, typer.Option(help="Only this environment.", show_default="all")] = None,
-    delay: Annotated[str | None, typer.Option(help="Only this distribution of delays.", show_default="all")] = None,
+    delay: Annotated[str | None, typer.Option(help="Only this delay distribution.", show_default="all")] = None,
     log: Annotated[str | None, typer.Option(help="Logarithmic axes: x, y or xy.", show_default="x for delays")] = None,
 ) -> None:
-    """Draw the results of a folder: curves with bands over seeds, a panel for each delay."""
+    """Plot the results of a folder: curves with bands over seeds, one panel per delay."""
     from belated._cli.figures import panel_figure
     from belated._util.plot_style import save_figure
     from belated.runner import Results
@@ -55,4 +53,4 @@ def plot_command(
     figure = panel_figure(results, kind, environment, delay, scale)
     picture = (where.with_name(f"{where.stem}-{kind}.png") if single else where / f"{kind}.png") if out is None else out
     save_figure(figure, picture)
-    say(Console(), f"the picture is {picture}")
+    say(Console(), f"the plot is {picture}")

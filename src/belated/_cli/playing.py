@@ -1,4 +1,4 @@
-"""`belated run`, `belated tune` and `belated demo`: play."""
+"""`belated run`, `belated tune` and `belated demo`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run_command(
     spec: Annotated[Path, typer.Argument(help="Experiment file (TOML).")],
     out: Annotated[
-        str, typer.Option(help="Folder, or address such as s3://bucket/x, that gets a folder of the experiment's name.")
+        str, typer.Option(help="Folder, or URL such as s3://bucket/x, for a folder named like the experiment.")
     ] = "results",
     seeds: Annotated[
         str | None, typer.Option(help="Play seeds 0 to N-1, or a range such as 100:110, instead of those in the file.")
@@ -29,7 +29,7 @@ def run_command(
     backend: Backend = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Run an experiment: rows, summary and figures. Finished runs are kept, so the same command resumes."""
+    """Run an experiment: rows, summary and figures. Finished runs are stored, so the same command resumes."""
     from belated._util.files import Folder
     from belated.runner import Experiment, file_name, run_experiment
     from belated.runner._experiment import read_toml
@@ -54,7 +54,7 @@ def _write_reports(results: Results, folder: Folder, name: str, console: Console
 
     summary = results.summary()
     files = {"summary.csv": summary.write_csv().encode(), "summary.md": summary_markdown(summary).encode()}
-    known = results.frame["value"].null_count() == 0  # of a simulator only the returns are known
+    known = results.frame["value"].null_count() == 0  # in a simulator only the returns are known
     try:
         with tempfile.TemporaryDirectory() as here:
             for kind in ("regret", "value") if known else ("returns",):
@@ -79,15 +79,15 @@ def demo_command() -> None:
 
 def tune_command(
     search: Annotated[
-        str, typer.Argument(help="A search of your own (a TOML file), or the name of one that belated-studies brings.")
+        str, typer.Argument(help="Your own search (a TOML file), or the name of one of belated-studies.")
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the rows, the winners and the picture.")] = Path("tuning"),
+    out: Annotated[Path, typer.Option(help="Folder for the rows, the winners and the plot.")] = Path("tuning"),
     jobs: Jobs = None,
     backend: Backend = None,
 ) -> None:
-    """Search the settings of every agent, with the same budget for each, on seeds that no report uses.
+    """Search the settings of every agent, with the same budget for each, on held-out seeds.
 
-    Finished runs are kept, so the same command resumes.
+    Finished runs are stored, so the same command resumes.
     """
     from belated._cli.figures import search_figure
     from belated._util.plot_style import save_figure
@@ -103,13 +103,13 @@ def tune_command(
         save_figure(search_figure(outcome), folder / "search.png")
         files = "winners.json, search.csv and search.png"
     except MissingExtraError as error:
-        say(console, f"no picture: {error}", "yellow")
+        say(console, f"no plot: {error}", "yellow")
     say(console, str(outcome))
     say(console, f"{files} are in {folder}")
 
 
 def find_search(name: str) -> Search:
-    """Return the search of a TOML file, or one of the entry points `belated.searches`: functions that return one."""
+    """Return the search of a TOML file, or of an entry point in the group `belated.searches`."""
     from belated._util.validate import choice
     from belated.errors import InvalidInputError
     from belated.runner import load_search
@@ -120,7 +120,7 @@ def find_search(name: str) -> Search:
     if not known:
         raise InvalidInputError(
             f"the search must be a file that ends in .toml, got {name!r}; "
-            "searches with names come with belated-studies: pip install belated-studies"
+            "named searches are part of belated-studies: pip install belated-studies"
         )
     found: Search = known[choice("the search", name, known, other="a file that ends in .toml")].load()()
     return found

@@ -1,4 +1,4 @@
-"""What commands share: how they fail, how they are interrupted, how they print a path."""
+"""Shared by all commands: errors, interruption, and printing."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from typer.core import TyperGroup
 from belated.errors import BelatedError, InvalidInputError
 
 MISTAKE, INTERRUPTED = 2, 130
-"""Exit codes: something given cannot be used; stopped by Ctrl-C."""
+"""Exit codes: invalid input; interrupted by Ctrl-C."""
 
-Jobs = Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one a core")]
-Backend = Annotated[
-    str | None, typer.Option(help="What plays them: threads, processes or ray.", show_default="by the agents")
-]
+Jobs = Annotated[int | None, typer.Option(help="Runs at a time.", show_default="one per core")]
+Backend = Annotated[str | None, typer.Option(help="Backend: threads, processes or ray.", show_default="by the agents")]
 
 
 class Commands(TyperGroup):
-    """All commands; what they raise on purpose becomes one line on stderr and an exit code."""
+    """All commands; errors of belated become one line on stderr and an exit code."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the program; what a terminal or a file cannot show in its encoding becomes a question mark."""
+        """Run the program; characters that the output encoding lacks become question marks."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")
@@ -46,17 +44,17 @@ class Commands(TyperGroup):
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Print a line that may be longer than the window, such as one with a path, without breaking it."""
+    """Print a line without wrapping, even if it is longer than the window, as with a path."""
     console.print(Text(text, style=style), soft_wrap=True)
 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say, when it is interrupted, that the work done so far is kept."""
+    """On interruption, report that finished work is stored."""
     try:
         yield
     except KeyboardInterrupt:
-        Console(stderr=True).print("interrupted; finished runs are kept, and the same command resumes")
+        Console(stderr=True).print("interrupted; finished runs are stored, and the same command resumes")
         raise
 
 

@@ -34,9 +34,9 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def spark(values: npt.ArrayLike, width: int, *, low: float | None = None, high: float | None = None) -> str:
-    """Return `values` as a curve of at most `width` characters, each the mean of its share of the values.
+    """Return `values` as a curve of at most `width` characters, each the mean of its part of the values.
 
-    `low` and `high` are the values of the lowest and the highest block, by default those of the curve itself.
+    `low` and `high` are the values of the lowest and highest block, by default the minimum and maximum of the curve.
 
     >>> spark([0, 1, 2, 3, 4, 5, 6, 7], width=8)
     '▁▂▃▄▅▆▇█'
@@ -64,7 +64,7 @@ _LONGEST = 200  # characters shown of one setting; a table of actions has thousa
 
 
 def describe_file(path: Path) -> RenderableType:
-    """Return what `path`, a `.parquet` or `.npz` file of the library, holds; refuse a damaged or foreign file."""
+    """Describe a `.parquet` or `.npz` file of belated; raise an error for a damaged or foreign file."""
     if path.suffix == ".npz":
         return _agent(path)
     if path.suffix != ".parquet":
@@ -85,7 +85,7 @@ def _run(path: Path, frame: pl.DataFrame, about: dict[str, object]) -> Renderabl
         ("", f"from {value[0]:.2f} to {value[-1]:.2f}, at best {value.max():.2f}, optimal {optimal.mean():.2f}"),
         ("regret", f"{frame['regret'][-1]:,.2f}"),
     ]
-    if "record_every" not in about:  # else the rows do not tell of every arrival
+    if "record_every" not in about:  # otherwise some arrivals are missing from the rows
         facts.append(("arrived", f"{frame['arrived'].sum():,} of {frame.height:,} trajectories"))
     return _facts("rows of one run", facts)
 
@@ -102,7 +102,7 @@ def _agent(path: Path) -> RenderableType:
         states, actions, dimension = features.shape
         settings, horizon = dict(header["settings"]), header["horizon"]
     except (KeyError, TypeError, ValueError):
-        raise DamagedFileError(f"{path} does not hold the settings and the features of an agent") from None
+        raise DamagedFileError(f"{path} does not have the settings and features of an agent") from None
     stream = "saved with it" if header.get("rng") else "not saved"
     sizes = f"{states} states, {actions} actions, {dimension} features, {horizon} steps"
     facts = _facts("a saved agent", [*settings.items(), ("problem", sizes), ("random stream", stream)])
@@ -110,7 +110,7 @@ def _agent(path: Path) -> RenderableType:
 
 
 def _memory(arrays: dict[str, npt.NDArray[Any]]) -> Table:
-    table = Table(title="what it has learned", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(title="learned arrays", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
     for heading in ("array", "shape", "type", "least", "greatest"):
         table.add_column(heading, justify="left" if heading in ("array", "type") else "right")
     for name, values in arrays.items():
@@ -137,22 +137,22 @@ _NAMED = {"agents": algorithms.KIND, "delays": delays.KIND, "environments": envi
 FIELDS = {"agents": "algorithm", "delays": "distribution", "environments": "environment"}
 
 NOTES = {
-    "agents": 'In an experiment file, algorithm = "optimal" stands for the best policy of the environment.',
-    "environments": 'In an experiment file, environment = "gymnasium" with id = "CartPole-v1" is one of Gymnasium.',
+    "agents": 'In an experiment file, algorithm = "optimal" is the optimal policy of the environment.',
+    "environments": 'In an experiment file, environment = "gymnasium" with id = "CartPole-v1" uses Gymnasium.',
 }
 
 
 def catalogue(kind: str) -> Table:
-    """Return the names of a kind, with what each is in one line and its settings."""
+    """Return the names of a kind, each with a one-line description and its settings."""
     choice("kind", kind, KINDS)
     table = Table(title=kind, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_lines=True)
     table.caption, table.caption_justify = NOTES.get(kind), "left"
     table.add_column(FIELDS[kind], no_wrap=True)
-    table.add_column("what it is, and its settings")
+    table.add_column("description and settings")
     for name in _NAMED[kind].names():
         try:
             described = _described(_NAMED[kind].own(name) or KINDS[kind][name])
-        except InvalidInputError as error:  # a package whose entry point leads nowhere: all others are still listed
+        except InvalidInputError as error:  # a broken entry point: all others are still listed
             described = Text(str(error), style="red")
         table.add_row(Text(name, style="bold"), described)
     return table
@@ -164,7 +164,7 @@ def _described(made: Any) -> Text:
 
 
 def settings(made: type[Any]) -> list[str]:
-    """Return the settings of a class as a specification names them, with their defaults where they have one.
+    """Return the settings of a class as named in a specification, with their defaults if they have one.
 
     >>> from belated import Pareto
     >>> settings(Pareto)

@@ -1,1 +1,1 @@
-"""Compiled code: how it is compiled, linear algebra, planning, random numbers."""
+"""Compiled code: decorators and cache, linear algebra, planning, random numbers."""

@@ -1,7 +1,7 @@
-"""Many observations at once: the factor of Ω + XXᵀ by blocks of Householder reflections.
+"""Updating a factor by many observations at once: that of Ω + XXᵀ, by blocks of Householder reflections.
 
-A Givens rotation for each row of U and each observation costs 3rd² flops, two numbers in flight at a time. A reflection
-takes all r observations at once,
+A Givens rotation for each row of U and each observation costs 3rd² flops, on two numbers at a time. A reflection
+handles all r observations at once,
 
     [U_kk; x_k] → [√(U_kk² + ‖x_k‖²); 0],
 
@@ -19,16 +19,16 @@ from belated._kernels.gaussian import rank_one_update
 from belated._kernels.jit import STRICT, fast_sums, inlined, kernel
 from belated.types import Floats, Ints
 
-#: Reflections that are applied together.
+#: Number of reflections applied together.
 WIDTH = 16
-#: Observations from which reflections are faster than rotations; `make bench ARGS=--large` measures it. Products of
-#: matrices have other bits on another processor, so that strictly there are only rotations.
+#: Number of observations from which reflections are faster than rotations; `make bench ARGS=--large` measures it.
+#: Matrix products round differently on different processors, so strict mode uses only rotations.
 BLOCK_FROM = sys.maxsize if STRICT else 16
 
 
 @fast_sums
 def reflect_panel(factor: Floats, first: int, panel: Floats, triangle: Floats) -> None:
-    """Make the columns of X in `panel` (one a row) zero, leave V in it and T in `triangle`."""
+    """Eliminate the columns of X in `panel` (one per row), leaving V in it and T in `triangle`."""
     for c in range(panel.shape[0]):
         v, k = panel[c], first + c
         square = 0.0
@@ -68,7 +68,7 @@ def reflect_panel(factor: Floats, first: int, panel: Floats, triangle: Floats) -
 
 @kernel
 def block_update(factor: Floats, x: Floats) -> None:
-    """Replace U by the factor of UᵀU + XXᵀ for the columns of X, shape (d, r); `x` is used up."""
+    """Replace U by the factor of UᵀU + XXᵀ for the columns of X, shape (d, r); `x` is overwritten."""
     d = factor.shape[0]
     for first in range(0, d, WIDTH):
         rest = min(first + WIDTH, d)
@@ -91,7 +91,7 @@ def block_update(factor: Floats, x: Floats) -> None:
 
 @kernel
 def sort(pairs: Ints) -> None:
-    """Sort by insertion: there are a few hundred at most, and Numba's own sort takes a second to compile."""
+    """Insertion sort: there are at most a few hundred, and Numba's own sort takes a second to compile."""
     for end in range(1, pairs.size):
         pair, place = pairs[end], end
         while place > 0 and pairs[place - 1] > pair:
@@ -102,7 +102,7 @@ def sort(pairs: Ints) -> None:
 
 @kernel
 def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats) -> int:
-    """Set x to √n·φ/σ for the n equal `pairs` from number `start` on; return the number of the first other one."""
+    """Set x to √n·φ/σ for the n equal `pairs` from index `start` on; return the index of the next different one."""
     end = start + 1
     while end < pairs.size and pairs[end] == pairs[start]:
         end += 1
@@ -121,7 +121,7 @@ def merge_visits(rows: Floats, pairs: Ints, start: int, noise: float, x: Floats)
 def add_few_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
     """Replace U by the factor of Ω + Σφφᵀ/σ² over `pairs`, row numbers, which are sorted; `x` (d,) is work space.
 
-    The visits of one row are one observation. No reflections: there is much less to compile than in `add_visits`.
+    Visits of the same row are merged. Uses no reflections, so there is much less to compile than in `add_visits`.
     """
     sort(pairs)
     start = 0
@@ -132,7 +132,7 @@ def add_few_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: F
 
 @inlined
 def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
-    """Do the same, but treat many different rows at once as a block of observations."""
+    """Do the same, but handle many different rows as one block of observations."""
     if pairs.size < BLOCK_FROM:
         add_few_visits(factor, rows, pairs, noise, x)
     else:
@@ -141,7 +141,7 @@ def add_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Float
 
 @kernel
 def add_many_visits(factor: Floats, rows: Floats, pairs: Ints, noise: float, x: Floats) -> None:
-    """Add a block if at least `BLOCK_FROM` of the visits are of different rows."""
+    """Use a block if the visits have at least `BLOCK_FROM` different rows."""
     sort(pairs)
     distinct = 1
     for a in range(1, pairs.size):

@@ -1,11 +1,11 @@
-"""The cache of compiled kernels: a folder that cannot go stale and that only the user can write to.
+"""The cache of compiled kernels: a folder that cannot become stale and that only the user can write to.
 
-Numba's cache of a function looks only at that function's own file, so a kernel that calls a kernel of another file
-could go on running old machine code after an edit or an upgrade. Here the folder's name holds a digest of every file
-that has kernels and of all else that machine code depends on, which makes that impossible, wherever the folder is.
+Numba's cache of a function checks only that function's own file, so a kernel that calls a kernel of another file could
+keep running old machine code after an edit or an upgrade. Here the folder's name contains a digest of every file with
+kernels and of everything else that machine code depends on, which makes that impossible.
 
-Machine code is run as it is found. So the folder is made for the user alone, and one that others may
-write to is refused.
+Cached machine code is executed without further checks. So the folder is private to the user, and a folder that others
+may write to is rejected.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import time
 from pathlib import Path
 
 PREFIX = "belated-kernels-"
-#: Seconds after which a folder that nobody has used is removed: six weeks.
+#: Seconds after which an unused folder is removed: six weeks.
 UNUSED = 6 * 7 * 86_400
 _DAY = 86_400
 
 
 def user_folder() -> Path:
-    """Return the user's cache folder for this library: `BELATED_CACHE`, or where this system keeps caches."""
+    """Return the user's cache folder for this library: `BELATED_CACHE`, or the system's default."""
     if wanted := os.environ.get("BELATED_CACHE"):
         return Path(wanted)
     if os.name == "nt":
@@ -38,7 +38,7 @@ def user_folder() -> Path:
 
 
 def digest_of(package: Path, *facts: str) -> str:
-    """Return a digest of every file of `package` that has kernels, and of `facts`."""
+    """Return a digest of every file of `package` with kernels, and of `facts`."""
     digest = hashlib.sha256("\n".join(facts).encode())
     for path in sorted(package.rglob("*.py")):
         source = path.read_bytes()
@@ -48,13 +48,13 @@ def digest_of(package: Path, *facts: str) -> str:
 
 
 def kernel_folder(digest: str, numba_folder: str = "") -> Path:
-    """Return the folder of kernels with that digest, made if need be; an `OSError` says why there cannot be one.
+    """Return the folder of kernels with this digest, created if necessary; raises `OSError` if that is impossible.
 
-    `BELATED_CACHE` says where, else the folder that the user has given Numba, else the user's cache folder.
+    It is in `BELATED_CACHE`, else in Numba's configured cache folder, else in the user's cache folder.
     """
     try:
         parent = Path(numba_folder) if numba_folder and not os.environ.get("BELATED_CACHE") else user_folder()
-    except RuntimeError as error:  # there is no home
+    except RuntimeError as error:  # there is no home directory
         raise OSError(str(error)) from None
     folder = parent.absolute() / (PREFIX + digest)
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def kernel_folder(digest: str, numba_folder: str = "") -> Path:
     else:
         _remove_unused(folder.parent)
     _check_ours(folder)
-    tempfile.TemporaryFile(dir=folder).close()  # it can be written to
+    tempfile.TemporaryFile(dir=folder).close()  # check that it is writable
     return folder
 
 
@@ -74,10 +74,10 @@ def _check_ours(folder: Path) -> None:
     about = folder.lstat()
     if not stat.S_ISDIR(about.st_mode):
         raise OSError(f"{folder} is not a folder")
-    if os.name == "nt":  # where it lies, in the user's profile, only the user may write
+    if os.name == "nt":  # the user's profile is private
         return
     if about.st_uid != os.geteuid():
-        raise OSError(f"{folder} belongs to somebody else")
+        raise OSError(f"{folder} belongs to another user")
     if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise OSError(f"others may write to {folder}")
     for parent in folder.parents:
@@ -88,30 +88,30 @@ def _check_ours(folder: Path) -> None:
 
 
 def _is_ours_alone(group: int) -> bool:
-    """Whether a group has no member but this user: many systems give every user one, and let it write by default."""
+    """Whether a group has no other member: many systems give every user a private group with write permission."""
     import grp
     import pwd
 
     if group == 0:
-        return True  # whoever is in it may write everywhere
+        return True  # its members may write everywhere
     try:
         user = pwd.getpwuid(os.geteuid())
         members = set(grp.getgrgid(group).gr_mem)
-    except KeyError:  # nobody has told this system who that is
+    except KeyError:  # the user is unknown to the system
         return False
     others = any(each.pw_gid == group and each.pw_uid != user.pw_uid for each in pwd.getpwall())
     return user.pw_gid == group and members <= {user.pw_name} and not others
 
 
 def _touch(folder: Path) -> None:
-    """Note, once a day, that the folder is in use."""
+    """Mark the folder as in use, once a day."""
     with contextlib.suppress(OSError):
         if time.time() - folder.stat().st_mtime > _DAY:
             os.utime(folder)
 
 
 def _remove_unused(parent: Path) -> None:
-    """Remove the folders of other digests that nobody has used for long."""
+    """Remove the folders of other digests that have not been used for long."""
     for folder in parent.glob(PREFIX + "*"):
         with contextlib.suppress(OSError):
             about = folder.lstat()

@@ -1,10 +1,10 @@
-"""Draws from the posterior of a ridge regression by products with the features: no d × d matrix is kept.
+"""Draws from the posterior of a ridge regression by products with the features, without a d × d matrix.
 
-Where the observations are rows φ_j of a table, visited n_j times, the precision is known through its products,
+If the observations are rows φ_j of a table, visited n_j times, the precision is given by its products,
 
     Ωv = λv + Σ_j n_j/σ² · φ_j(φ_jᵀv),
 
-and Ωx = b is solved by conjugate gradients, in O(visited rows · d) a step. A draw is the solution for perturbed data:
+and Ωx = b is solved by conjugate gradients, in O(visited rows · d) per step. A draw is the solution for perturbed data:
 with b = Φ(y + σνξ)/σ² + ν√λ·ζ, where ξ and ζ are standard normal, x = Ω⁻¹b has mean ŵ and covariance
 
     Ω⁻¹(ν²ΦΦᵀ/σ² + ν²λI)Ω⁻¹ = ν²Ω⁻¹.
@@ -33,7 +33,7 @@ def perturb(
     rng: np.random.Generator,
     b: Floats,
 ) -> None:
-    """Add the noise of one draw, N(0, ν²Ω), to b: that of the prior first, then that of each visited row."""
+    """Add the noise of one draw, N(0, ν²Ω), to b: first that of the prior, then that of each visited row."""
     prior = scale * np.sqrt(ridge)
     for i in range(b.size):
         b[i] += prior * standard_normal(rng)  # ν√λ·ζ
@@ -71,19 +71,19 @@ def solve_by_products(
     """Set x to Ω⁻¹b, until ‖b − Ωx‖ ≤ tolerance·‖b‖; return the number of steps.
 
     Conjugate gradients from zero. `b` becomes the residual r; `direction` and `image` are work space. There is no
-    preconditioner: all that Ω adds to λI has the rank of the visited rows, so that their number of steps is enough,
-    and dividing by the diagonal of Ω would spoil that.
+    preconditioner: Ω − λI has the rank of the visited rows, so as many steps suffice, which dividing by the diagonal of
+    Ω would spoil.
     """
     x[:] = 0.0
     copy(b, direction)
     square = dot(b, b)  # ‖r‖²
     enough = tolerance * tolerance * square
-    if not np.isfinite(square):  # too large for floats: the planner refuses what is no number
+    if not np.isfinite(square):  # overflow: the planner rejects values that are not numbers
         x[:] = np.nan
     steps = 0
     while square > enough:
-        if steps == 10 * b.size + 100:  # without rounding, d steps do
-            raise InvalidInputError("tolerance is too small: conjugate gradients do not get there with 64-bit floats")
+        if steps == 10 * b.size + 100:  # d steps suffice without rounding
+            raise InvalidInputError("tolerance is too small: conjugate gradients do not reach it in 64-bit floats")
         product(rows, visited, shares, ridge, direction, image)
         length = square / dot(direction, image)
         for i in range(b.size):

@@ -1,7 +1,7 @@
-"""Exponential and logarithm for kernels: those of the C library or, with `BELATED_STRICT=1`, the same everywhere.
+"""Exponential and logarithm for kernels: the C library's or, with `BELATED_STRICT=1`, portable ones.
 
-A C library may compute them in another way on another processor, with other last bits. Strictly, they are made of sums,
-products and quotients only, whose bits IEEE 754 fixes; they are within two units in the last place of the true value.
+C libraries may round them differently on different processors. In strict mode they consist only of sums, products and
+quotients, whose results IEEE 754 determines; they are within two units in the last place of the true value.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from belated._kernels.jit import STRICT, kernel
 
-#: log 2, rounded, and in two parts, the first with so few bits that its product with an exponent is exact.
+#: log 2, rounded, and as two parts, the first with few enough bits for exact products with an exponent.
 LN2, LN2_HIGH, LN2_LOW = math.log(2.0), float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
 ROOT_HALF = math.sqrt(0.5)
-#: Where the exponential becomes infinite, and where zero.
+#: Where the exponential overflows, and where it underflows.
 LARGEST, LEAST = math.log(1.7976931348623157e308), -745.2
 #: 1/n! for the exponential, and 2/(2n + 1) for the logarithm, the highest power first.
 EXP_TERMS = tuple(1.0 / math.factorial(n) for n in range(13, -1, -1))

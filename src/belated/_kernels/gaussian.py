@@ -1,12 +1,12 @@
-"""Gaussian posterior of a ridge regression, kept as a triangular factor of its precision.
+"""Gaussian posterior of a ridge regression, stored as a triangular factor of its precision.
 
 With features φ, targets y, noise σ and ridge λ the posterior of the weights is
 
     Ω = ΦΦᵀ/σ² + λI,   ŵ = Ω⁻¹Φy/σ²,   w ~ N(ŵ, ν²Ω⁻¹).
 
 The kernels keep the upper triangular U with Ω = UᵀU. A new observation changes Ω by rank one and U in
-O(d²), and a draw is two triangular solves, so nothing here ever costs O(d³). Rows of U are contiguous and
-every inner loop runs over a slice of one, which is what lets the compiler use vector instructions.
+O(d²), and a draw is two triangular solves, so nothing here ever costs O(d³). Rows of U are contiguous and every inner
+loop runs over a slice of one, so that the compiler can use vector instructions.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ def dot(a: Floats, b: Floats) -> float:
 
 @fast_sums
 def rank_one_update(factor: Floats, x: Floats) -> None:
-    """Replace U by the factor of UᵀU + xxᵀ; `x` is used up.
+    """Replace U by the factor of UᵀU + xxᵀ; `x` is overwritten.
 
-    One Givens rotation a row mixes row k of U with x so that x becomes zero. Its cosine and sine are known beforehand:
-    with p = U⁻ᵀx and t_k = 1 + p₁² + … + p_k² the cosine is √(t_{k-1}/t_k) and the sine p_k/√t_k, if what the forward
-    substitution leaves of x stands for √t_{k-1} times the x of the rotations. So no root waits for the row above.
+    One Givens rotation per row combines row k of U with x so that x becomes zero. Its cosine and sine are known in
+    advance: with p = U⁻ᵀx and t_k = 1 + p₁² + … + p_k² the cosine is √(t_{k-1}/t_k) and the sine p_k/√t_k, where the
+    remainder of x in forward substitution is √t_{k-1} times the x of the rotations. So no square root depends on the
+    row above.
     """
     total, root, inverse = 1.0, 1.0, 1.0  # t, √t and 1/√t
     for k in range(x.size):
@@ -57,7 +58,7 @@ def rank_one_update(factor: Floats, x: Floats) -> None:
 def solve_transposed(factor: Floats, b: Floats) -> None:
     """Replace b by U⁻ᵀb (forward substitution), two rows of U at a time.
 
-    A reciprocal of the diagonal, unlike a division by it, does not wait for the row before.
+    A reciprocal of the diagonal, unlike a division by it, does not depend on the previous row.
     """
     paired = b.size - b.size % 2
     for k in range(0, paired, 2):
@@ -119,7 +120,7 @@ def draw(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generat
 
 @inlined
 def draw_many(factor: Floats, half_mean: Floats, scale: float, rng: np.random.Generator, weights: Floats) -> None:
-    """Make every row of `weights` (M, d) such a draw: the numbers of the first row come first."""
+    """Make every row of `weights` (M, d) such a draw, drawing the random numbers row by row."""
     count = weights.shape[0]
     for m in range(count):
         row = weights[m]

@@ -1,18 +1,18 @@
-"""How functions are compiled: three decorators for kernels, and `entry_point` for what Python calls.
+"""Compilation: three decorators for kernels, and `entry_point` for functions called from Python.
 
 * `@kernel` compiles with Numba, strict IEEE arithmetic, without the GIL;
 * `@fast_sums` is for small leaf functions with sums of products, which the compiler may reorder;
-* `@inlined` pastes a kernel into its callers: on a small problem a call is not cheap.
+* `@inlined` inlines a kernel into its callers, since calls are not cheap on small problems.
 
 The record of an agent is a `NamedTuple` with methods. Kernels can call those that have a `record_method`; the methods
-themselves need no decorator. Numba optimises a kernel, with all that it calls, once for every level of calls. So an
-entry point does not call the methods of its record: they are pasted into it, which saves seconds of compilation.
+themselves need no decorator. Numba optimises a kernel, with everything it calls, once for every level of calls. So an
+entry point does not call the methods of its record: they are inlined, which saves seconds of compilation.
 
-An `@entry_point` is called from Python. Entry points alone are cached on disk, in the folder that
-`belated._kernels.cache` finds. Two environment variables change what is compiled:
+An `@entry_point` is called from Python. Only entry points are cached on disk, in the folder of
+`belated._kernels.cache`. Two environment variables change what is compiled:
 
-* `BELATED_STRICT=1`: sums are added in the order in which they are written, so that every processor gets the same bits;
-* `NUMBA_DISABLE_JIT=1`: nothing is compiled, and all kernels run as the Python they are written in, slowly.
+* `BELATED_STRICT=1`: sums are added in the order in which they are written, for identical bits on every processor;
+* `NUMBA_DISABLE_JIT=1`: nothing is compiled, and all kernels run as plain Python, slowly.
 """
 
 from __future__ import annotations
@@ -47,18 +47,17 @@ PACKAGE = Path(__file__).parents[1]
 config: Any = numba.config
 #: Whether kernels are compiled at all.
 COMPILED = not config.DISABLE_JIT
-#: Whether every processor must get the same bits.
+#: Whether results must be identical on every processor.
 STRICT = os.environ.get("BELATED_STRICT", "0") not in ("", "0")
-#: Reassociation lets a sum of products use vector instructions; results move by rounding only.
+#: Reassociation lets a sum of products use vector instructions; results change by rounding only.
 _FAST_SUMS = False if STRICT else {"reassoc", "contract", "nsz", "arcp"}
-#: Compiler options of all kernels: no GIL, a division by zero is no error, and nothing that only C could call. And of
-#: those that are to become parts of their callers.
+#: Compiler options of all kernels (no GIL, no error for division by zero, no C wrapper), and of those to be inlined.
 _PLAIN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _INLINED: dict[str, Any] = {**_PLAIN, "forceinline": True}
 
 
 def kernel(function: F) -> F:
-    """Compile `function` for calls from other kernels, with strict IEEE arithmetic; Python runs it as it is."""
+    """Compile `function` for calls from other kernels, with strict IEEE arithmetic; Python calls run uncompiled."""
     return register_jitable(**_PLAIN)(function)
 
 
@@ -68,7 +67,7 @@ def fast_sums(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Paste `function` into each kernel that calls it, before anything is compiled."""
+    """Inline `function` into each kernel that calls it, before compilation."""
     if not COMPILED:
         return function
     made = numba.njit(inline="always", **_PLAIN)(function)
@@ -82,14 +81,14 @@ _methods: dict[Any, str] = {}
 
 
 def record_method(function: F) -> F:
-    """Let kernels call a method of records: that which `function`, of the same name, calls on its first argument.
+    """Let kernels call a method of records: the one with the name of `function`, which calls it on its first argument.
 
     >>> @record_method
     ... def settle(record):
     ...     record.settle()
 
-    Kernels can then call `record.settle()` on any `NamedTuple` with such a method, and it is that of its class, as in
-    Python. `settle(record)` does the same. In an entry point, or in what is inlined into one, the latter is replaced by
+    Kernels can then call `record.settle()` on any `NamedTuple` with such a method, dispatched by its class as in
+    Python. `settle(record)` does the same. In an entry point, or in code inlined into one, the latter is replaced by
     the method of the entry point's first argument, and must be called on that.
     """
     name = function.__name__
@@ -132,15 +131,15 @@ def _as_intrinsic(function: F) -> F:
 
 @_as_intrinsic
 def borrowed(value: T) -> T:
-    """Return `value` with arrays that are not reference-counted, for a call during which the caller keeps them alive.
+    """Return `value` with arrays that are not reference-counted, for a call in which the caller keeps them alive.
 
-    On a small problem the counting takes as long as some of the arithmetic. Only entry points call this.
+    On small problems reference counting takes as long as some of the arithmetic. Only for entry points.
     """
     return value
 
 
 def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return `value` with arrays that have no owner, in the compiler's own representation."""
+    """Return `value` with arrays without owner, in the compiler's representation."""
     if isinstance(kind, numba.types.Array):
         array = context.make_array(kind)(context, builder, value)
         array.meminfo = array.meminfo.type(None)
@@ -153,7 +152,7 @@ def _strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 
 def _facts() -> tuple[str, ...]:
-    """Return what machine code depends on besides its source: versions and the processor."""
+    """Return what machine code depends on besides its source: versions and processor."""
     processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
     features = config.CPU_FEATURES
     if features is None:
@@ -164,14 +163,14 @@ def _facts() -> tuple[str, ...]:
 def _warn_not_kept(error: Exception) -> None:
     warnings.warn(
         f"compiled code cannot be cached, so every start compiles again: {error}; "
-        "BELATED_CACHE can name a folder of your own",
+        "set BELATED_CACHE to a private folder",
         RuntimeWarning,
         stacklevel=2,
     )
 
 
 def _find_folder() -> Path | None:
-    """Return the folder of compiled code; None, with a warning, if there cannot be one."""
+    """Return the folder of compiled code; None, with a warning, if there is none."""
     try:
         return cache.kernel_folder(cache.digest_of(PACKAGE, *_facts()), config.CACHE_DIR)
     except OSError as error:
@@ -182,13 +181,13 @@ def _find_folder() -> Path | None:
 FOLDER = _find_folder() if COMPILED else None
 
 
-#: Held while something is compiled: where Numba keeps it is a setting of the whole process.
+#: Held during compilation, since Numba's cache folder is a setting of the whole process.
 _making = RLock()
 
 
 @contextmanager
 def _caching_in(folder: Path) -> Iterator[None]:
-    """Let Numba cache what is compiled in this block in `folder`."""
+    """Set Numba's cache folder to `folder` in this block."""
     wanted = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}
     before = {name: getattr(config, name) for name in wanted if hasattr(config, name)}
     try:
@@ -200,13 +199,13 @@ def _caching_in(folder: Path) -> Iterator[None]:
             setattr(config, name, value)
 
 
-#: Which of an array's flags its compiled type depends on: contiguous in C, in Fortran, aligned, writeable. What is
-#: contiguous both ways, such as an empty array or a single row, is C to Numba.
+#: The array flags that the compiled type depends on: C-contiguous, Fortran-contiguous, aligned, writeable. Arrays that
+#: are contiguous both ways, such as empty arrays or single rows, are C-contiguous to Numba.
 _IN_C, _IN_FORTRAN, _OTHERS = 0x1, 0x2, 0x100 | 0x400
 
 
 def kind_of(value: Any) -> Hashable:
-    """Return what the compiled type of `value` depends on, much faster than Numba's `typeof`."""
+    """Return a key for the compiled type of `value`, much faster than Numba's `typeof`."""
     if isinstance(value, np.ndarray):
         flags = value.flags.num
         return value.dtype, value.ndim, flags & (_IN_C if flags & _IN_C else _IN_FORTRAN), flags & _OTHERS
@@ -216,7 +215,7 @@ def kind_of(value: Any) -> Hashable:
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether `value` and all that it holds are arrays, numbers and tuples of this package."""
+    """Whether `value` consists of arrays, numbers and tuples of this package."""
     if not isinstance(value, tuple):
         return True
     ours = type(value) is tuple or type(value).__module__.partition(".")[0] == __name__.partition(".")[0]
@@ -230,11 +229,11 @@ def _name(kind: Hashable) -> str:
 
 
 class EntryPoint:
-    """A function that Python calls, compiled once for each kind of arguments.
+    """A function called from Python, compiled once for each combination of argument types.
 
-    What is compiled for one kind of arguments has a folder of its own. So two processes that compile at once write the
-    same, and nobody has to import the records of other agents to read it. Only records of this package are kept: a file
-    about a record defined elsewhere would not notice when that module changes.
+    Each combination of types has its own folder. So two processes that compile at the same time write the same files,
+    and reading them does not import the records of other agents. Only records of this package are cached, since changes
+    of other modules would go unnoticed.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -245,11 +244,11 @@ class EntryPoint:
         self._made: dict[Hashable, Callable[..., Any]] = {}
 
     def __call__(self, *arguments: Any) -> Any:
-        """Compile for these arguments if need be, and run."""
+        """Compile for these arguments if necessary, and run."""
         return self.compiled_for(*arguments)(*arguments)
 
     def compiled_for(self, *arguments: Any) -> Callable[..., Any]:
-        """Return the function for arguments of these kinds."""
+        """Return the function compiled for these argument types."""
         if not COMPILED:
             return self.__wrapped__
         kind = kind_of(arguments)
@@ -262,7 +261,7 @@ class EntryPoint:
     def _make(self, kind: Hashable, arguments: tuple[Any, ...]) -> Callable[..., Any]:
         typeof: Any = numba.typeof
         signature, function = tuple(map(typeof, arguments)), _with_methods_of(type(arguments[0]), self.__wrapped__)
-        has_file = Path(self.__wrapped__.__code__.co_filename).is_file()  # which could be looked at for changes
+        has_file = Path(self.__wrapped__.__code__.co_filename).is_file()  # to detect changes
         if FOLDER is None or not has_file or not _is_ours(arguments):
             return _compile(function, signature)
         digest = hashlib.sha256(_name(kind).encode()).hexdigest()[:16]
@@ -272,7 +271,7 @@ class EntryPoint:
                 return _compile(function, signature, cache=True)
         except numba.errors.NumbaError:
             raise
-        except Exception:  # what was kept is damaged, or the disk is full
+        except Exception:  # the cache is damaged, or the disk is full
             shutil.rmtree(folder, ignore_errors=True)
         try:
             with _caching_in(folder):
@@ -288,7 +287,7 @@ def _compile(function: Callable[..., Any], signature: tuple[Any, ...], **options
 
 
 def entry_point(function: F) -> F:
-    """Compile `function`, or a kernel, for calls from Python: once for each kind of arguments, cached on disk."""
+    """Compile `function`, or a kernel, for calls from Python: once per argument types, cached on disk."""
     return cast(F, EntryPoint(function))
 
 
@@ -296,8 +295,7 @@ def entry_point(function: F) -> F:
 def copy(source: npt.NDArray[Any], target: npt.NDArray[Any]) -> None:
     """Set `target` to `source`, of the same shape.
 
-    `target[:] = source` would have to allocate if they overlapped, and takes seconds to compile: it brings along the
-    text of the error about shapes that do not fit.
+    `target[:] = source` takes seconds to compile, since it handles overlapping and mismatched arrays.
     """
     for i in np.ndindex(source.shape):
         target[i] = source[i]

@@ -1,12 +1,12 @@
 """Langevin draws for the quadratic loss L(w) = wᵀΩw − 2bᵀw, where b = Φy/σ² and ∇L(w) = 2(Ωw − b).
 
-The chain w ← w − η∇L(w) + √(2ηγ)ε contracts by A = I − 2ηΩ a step. After exactly N steps from w₀ its distribution is
+The chain w ← w − η∇L(w) + √(2ηγ)ε contracts by A = I − 2ηΩ per step. After exactly N steps from w₀ its distribution is
 
     N(Aᴺw₀ + (I − Aᴺ)ŵ, Θ),   Θ = γ(I − A²ᴺ)Ω⁻¹(I + A)⁻¹,
 
-which `collapsed_draw` samples in one go. Directions that were rarely visited have small eigenvalues of Ω and
-contract slowly: with few steps the plain chain hardly moves there. Preconditioning with P = Ω⁻¹ makes every
-direction contract by 1 − 2η, whatever the condition number.
+which `collapsed_draw` samples directly. Rarely visited directions have small eigenvalues of Ω and contract slowly: with
+few steps the plain chain hardly moves there. Preconditioning with P = Ω⁻¹ makes every direction contract by 1 − 2η,
+whatever the condition number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from belated._kernels.jit import kernel
 from belated._kernels.normals import standard_normal
 from belated.types import Floats
 
-#: Krylov directions used for the largest eigenvalue; all of them when d is no larger.
+#: Maximum number of Krylov directions for the largest eigenvalue.
 KRYLOV = 48
 
 
@@ -32,7 +32,7 @@ def _largest_ritz_value(diagonal: Floats, off: Floats, size: int) -> float:
         low = max(low, diagonal[i])
     while True:
         middle = 0.5 * (low + high)
-        if not low < middle < high:  # so it ends where numbers are too large for floats, too
+        if not low < middle < high:  # also terminates after overflow
             return high
         # all pivots of T − middle·I negative ⇔ every eigenvalue lies below middle
         pivot = diagonal[0] - middle
@@ -53,14 +53,14 @@ def largest_eigenvalue(matrix: Floats, basis: Floats, diagonal: Floats, off: Flo
     """Return λ_max of a positive definite matrix, by Lanczos with full re-orthogonalisation.
 
     `basis` (one row more than Krylov directions) and the two vectors are work space. The start vector has a
-    different share of every coordinate: a warm start from the last top eigenvector would be exact for one-hot
-    features, and then never notice that another direction has overtaken it.
+    different component along every coordinate: a warm start from the last top eigenvector would be exact for one-hot
+    features, and miss that another direction has overtaken it.
     """
     d = matrix.shape[0]
     steps = basis.shape[0] - 1
     phase = 0.5
     for i in range(d):
-        phase = (16807.0 * phase + 0.6180339887498949) % 1.0  # no pattern that features could be orthogonal to
+        phase = (16807.0 * phase + 0.6180339887498949) % 1.0  # pseudo-random, so that features are not orthogonal to it
         basis[0, i] = 1.0 + phase
     length = np.sqrt(dot(basis[0], basis[0]))
     for i in range(d):

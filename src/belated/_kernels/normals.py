@@ -1,12 +1,13 @@
-"""Standard normal numbers in compiled code: those of NumPy's generator, bit for bit, but sooner.
+"""Standard normal numbers in compiled code: those of NumPy's generator, bit for bit, but faster.
 
-NumPy's ziggurat cuts the density into 256 layers of equal area. Of 64 random bits eight choose a layer, one the sign
-and 52 a point across the layer, which nearly always is under the curve. NumPy, and Numba after it, take the sign by a
-branch, which a processor guesses wrong every other time, and that takes longer than all the rest. Here it is a product.
+NumPy's ziggurat divides the density into 256 layers of equal area. Of 64 random bits eight choose a layer, one the sign
+and 52 a point across the layer, which is nearly always under the curve. NumPy, and Numba like it, apply the sign by a
+branch, which the processor mispredicts half of the time, and that takes longer than everything else. Here it is a
+product.
 
-The layers' numbers and the random bits are those that Numba uses itself. A Numba that keeps them elsewhere gives the
-same numbers by its own `standard_normal`, only later. With `BELATED_STRICT=1` the numbers beyond the layers, three in
-ten thousand, may differ from NumPy's in the last bit, and are the same on every processor.
+The tables and the random bits are Numba's own. If a version of Numba keeps them elsewhere, its `standard_normal` is
+used, which gives the same numbers more slowly. With `BELATED_STRICT=1` the numbers in the tails, three in ten thousand,
+may differ from NumPy's in the last bit, and are the same on every processor.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from belated._kernels.jit import entry_point, inlined, kernel
 
 
 def _of_numba(module: str, name: str) -> Any:
-    """Return a private part of Numba's generators; None if this version of Numba does not have it."""
+    """Return a private object of Numba's generators; None if this version of Numba does not have it."""
     try:
         return getattr(importlib.import_module(f"numba.np.random.{module}"), name, None)
     except ImportError:
         return None
 
 
-#: Of each layer: the width by which a point of 52 bits is scaled, the points that are surely inside, the density below.
+#: For each layer: the scale of a 52-bit point, the bound of points surely inside, and the density below.
 WIDTHS, SURE, HEIGHTS = (_of_numba("_constants", f"{name}_double") for name in ("wi", "ki", "fi"))
-#: Where the layers end, and one over it.
+#: Where the layers end, and its reciprocal.
 TAIL, TAIL_SCALE = (_of_numba("_constants", f"ziggurat_nor_{name}") for name in ("r", "inv_r"))
 next_uint64, next_double = (_of_numba("generator_core", f"next_{name}") for name in ("uint64", "double"))
 
@@ -56,7 +57,7 @@ def our_normal(rng: np.random.Generator) -> float:
 
 @kernel
 def from_tail(rng: np.random.Generator, point: int) -> float:
-    """Return a number beyond the layers; the sign comes from a bit of `point`."""
+    """Return a number from the tail; the sign is a bit of `point`."""
     while True:
         beyond = -TAIL_SCALE * log_rest(next_double(rng.bit_generator))
         y = -log_rest(next_double(rng.bit_generator))

@@ -1,8 +1,8 @@
-"""Steps of backward induction over a table of state features: arrays in, arrays out.
+"""Steps of backward induction over a table of state features.
 
 The planner never sees an MDP. It sees features and, for each step h, sufficient statistics: the reward moment
 Σφr/σ² and the next-state moment C[s'] = Σφ·1(next state is s')/σ². With them Φy/σ² = Σφr/σ² + Σ_{s'} C[s']·V(s') for
-any V, so that the cost of planning does not depend on how many episodes have passed.
+any V, so the cost of planning does not depend on the number of episodes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from belated._kernels.jit import fast_sums, kernel
 from belated.errors import InvalidInputError
 from belated.types import Floats, Ints
 
-#: Two action values closer than this, relative to their size, are a tie: rounding must not decide.
+#: Relative tolerance for ties between action values, so that rounding does not decide.
 TIE = 1e-12
 
-#: The maximum magnitude of what a regression in a simulator says a state is worth. With it and numbers of at most
-#: `LARGEST_NUMBER`, moments, weights and action values of any number of steps stay finite: N·d²·F³·V < 1e200.
+#: The maximum magnitude of a state value in a simulator. With it and numbers of at most `LARGEST_NUMBER`, moments,
+#: weights and action values of any number of steps stay finite: N·d²·F³·V < 1e200.
 LARGEST_VALUE = 1e60
 
 #: How a tie is broken.
@@ -48,17 +48,17 @@ def entry(weights: Floats, i: int) -> float:
 
 @kernel
 def raise_to(q: Floats, other: Floats) -> None:
-    """Set q to the larger of q and `other`, entry by entry."""
+    """Set q to the elementwise maximum of q and `other`."""
     for j in range(q.size):
-        q[j] = np.maximum(q[j], other[j])  # stores every entry; with `max` the store is masked, which is slow
+        q[j] = np.maximum(q[j], other[j])  # stores every entry; `max` would compile to a masked store, which is slow
 
 
 @fast_sums
 def linear_values(columns: Floats, w: Floats, first: int | np.int64, q: Floats) -> None:
-    """Set q(s, a) = φ(s, a)ᵀw for as many pairs as q holds, from number `first` on.
+    """Set q(s, a) = φ(s, a)ᵀw for as many pairs as q has entries, from `first` on.
 
     `columns` is the feature table transposed, (d, S·A). Five of its rows share one pass over q.
-    A plain 0 as `first` would be compiled once more: give an `np.int64`.
+    Pass `first` as an `np.int64`: a literal 0 would be compiled separately.
     """
     last, end = first + q.size, w.size - 1
     for i in range(0, w.size, 5):
@@ -102,9 +102,9 @@ def larger_values(columns: Floats, w: Floats, v: Floats, first: int | np.int64, 
 def greedy(
     q: Floats, cap: float, first: bool | np.bool, rng: np.random.Generator, values: Floats, policy: Ints
 ) -> None:
-    """Set V(s) = max_a min{Q(s, a), cap} and a maximising action: of a tie the `first`, or one at random.
+    """Set V(s) = max_a min{Q(s, a), cap} and a maximising action; ties are broken by the `first`, or at random.
 
-    At random, one uniform number is drawn for each state that has a tie, none elsewhere.
+    One uniform number is drawn for each state with a random tie.
     """
     states = values.size
     actions = q.size // states
@@ -119,7 +119,7 @@ def greedy(
         for a in range(actions):
             if row[a] >= least:
                 ties += 1
-                choice += a  # a sum needs no branch, and of a single number it is that number
+                choice += a  # branch-free: without a tie the sum is the action
         if ties == 0:
             raise InvalidInputError("action values are not numbers: rewards or settings are too large for floats")
         if ties > 1:
@@ -130,7 +130,7 @@ def greedy(
 
 @kernel
 def tied(row: Floats, least: float, number: int) -> int:
-    """Return the action that is number `number` of those whose value is at least `least`."""
+    """Return the `number`-th of the actions whose value is at least `least`."""
     for a in range(row.size):
         if row[a] >= least:
             if number == 0:

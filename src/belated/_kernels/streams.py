@@ -1,7 +1,7 @@
 """Named random streams from one seed.
 
-Each source of randomness (environment, delay, agent) has a stream of its own, so that swapping the
-agent leaves the environment's and the delays' draws exactly as they were: common random numbers.
+Each source of randomness (environment, delay, agent) has its own stream, so that swapping the agent leaves the draws of
+environment and delays unchanged: common random numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from belated.errors import DamagedFileError
 
 
 def stream(seed: int, name: str) -> np.random.Generator:
-    """Return the generator called `name` of experiment seed `seed`.
+    """Return the generator `name` of the seed `seed`.
 
     >>> stream(7, "delay").integers(100, size=3).tolist() == stream(7, "delay").integers(100, size=3).tolist()
     True
@@ -31,7 +31,7 @@ def stream(seed: int, name: str) -> np.random.Generator:
 
 
 def generator_state(rng: np.random.Generator) -> dict[str, Any]:
-    """Return the state of `rng` as plain values that JSON can hold."""
+    """Return the state of `rng` as plain values for JSON."""
     state: dict[str, Any] = dict(rng.bit_generator.state)
     if state["bit_generator"] != "PCG64":
         raise refuse("rng", state["bit_generator"], "a PCG64 stream, since only those can be saved")
@@ -39,7 +39,7 @@ def generator_state(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def restore_generator(state: dict[str, Any]) -> np.random.Generator:
-    """Return a generator that goes on exactly where `generator_state` was taken."""
+    """Return a generator that continues exactly where `generator_state` was taken."""
     bits = np.random.PCG64()
     try:
         bits.state = cast(Any, state)

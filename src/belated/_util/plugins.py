@@ -102,8 +102,7 @@ class Kind:
         return self._checked(name, load(self.field, name))
 
     def make(self, name: str, found: Any, settings: Mapping[str, Any]) -> Any:
-        """Return `found(**settings)`; raise InvalidInputError if the settings are invalid or the result is of another
-        kind."""
+        """Return `found(**settings)`; raise InvalidInputError if the settings or the result are invalid."""
         _check_settings(name, found, settings)
         return self.made(name, lambda: found(**settings))
 

@@ -167,8 +167,7 @@ class Settings:
         return False
 
     def check_steps(self, problem: Problem) -> None:
-        """Raise InvalidInputError if the problem has several steps or a discount that the algorithm does not
-        support."""
+        """Raise InvalidInputError if the algorithm does not support several steps or the problem's discount."""
         if problem.discount < 1.0 and problem.horizon > 1 and not self.discounts:
             wanted = f"1, since {type(self).__name__} does not discount"
             raise refuse("the problem's discount", problem.discount, wanted)

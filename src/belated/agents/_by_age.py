@@ -170,8 +170,7 @@ class ByAgeRecord(NamedTuple):
     ridge: float
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
-        """Learn from the plays that complete an age now, choose in the context `start` or the only one, and record
-        it."""
+        """Learn from the plays that complete an age now; choose in the context `start`, or the only one."""
         learned, work = self.learned, self.work
         state = context_of(self.table, start)
         come_of_age(self)

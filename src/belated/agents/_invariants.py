@@ -28,8 +28,7 @@ def require(holds: Any, name: str, expected: str) -> None:
 def check_memory(
     memory: dict[str, npt.NDArray[Any]], wanted: dict[str, npt.NDArray[Any]]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return copies of the arrays of a memory, which must be finite and have the names, types and shapes of
-    `wanted`."""
+    """Return copies of the arrays of a memory, after checking names, types, shapes and finiteness."""
     if set(wanted) != set(memory):
         raise InvalidInputError(f"memory must hold the arrays {sorted(wanted)}, got {sorted(memory)}")
     copies = {name: np.array(values) for name, values in memory.items()}

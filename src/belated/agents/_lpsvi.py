@@ -202,8 +202,7 @@ class DelayedLPSVI(SampledValueIteration):
         return kept * w + (1.0 - kept) * regression.mean(moment) + amplitude * regression.solve(noise)
 
     def draw_rows(self, regression: RowRegression, step: RowStep, rng: np.random.Generator) -> tuple[Singles, float]:
-        """wᵐ ← LMC(L_h, w₀, η, N, γ) (line 6), by products with the rows; features without rows are drawn as from w₀ =
-        0."""
+        """wᵐ ← LMC(L_h, w₀, η, N, γ) (line 6), by products with the rows; other features are drawn as from w₀ = 0."""
         precise = self.sampler == "preconditioned"
         eta = self._step_size(1.0 if precise else regression.largest_eigenvalue)
         contraction = 1.0 - 2.0 * eta * (1.0 if precise else regression.ridge)

@@ -225,9 +225,7 @@ def make_layout(states: Sparse, actions: int, *, joint: bool) -> Layout:
 
 
 def warm_duals(old: Ints, duals: Singles, keys: Ints) -> tuple[Singles, npt.NDArray[np.bool_]]:
-    """Map the `duals` (n, steps) of the last plan, whose rows have the keys `old`, to rows with `keys`; also return
-    which rows are new. Keys are ascending.
-    """
+    """Map the last plan's `duals` (n, steps) from rows `old` to `keys`, both ascending; return which are new, too."""
     found, new = np.zeros((len(keys), duals.shape[1]), np.float32), np.ones(len(keys), np.bool_)
     if len(old):
         where = np.minimum(np.searchsorted(old, keys), len(old) - 1)

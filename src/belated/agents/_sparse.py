@@ -460,8 +460,7 @@ class WeightAgent(SparseAgent):
         )
 
     def _sweep(self, rng: np.random.Generator, before: Floats) -> tuple[Floats, Widths, float]:
-        """Return the weights of a new plan, its widths and the cost per step; `before` are the weights of the last
-        plan."""
+        """Return weights, widths and cost per step of a new plan; `before` are the weights of the last one."""
         problem, rule = self.problem, self.rule
         high = max(self.reward_range[1], 0.0)
         shape, d = self.weights.shape[1:], problem.dimension

@@ -164,8 +164,7 @@ class AgedPosterior:
         return law(rows, mixed[:, 0], mixed[:, 1:] * widths, lambda: self._joined[0, :, 1:] * widths)
 
     def scores(self, x: Floats, blocks: Ints, now: float = 0.0) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of the scores of actions that each have their own block: see
-        `Posterior`."""
+        """Return mean and standard deviation of the scores of actions with their own blocks: see `Posterior`."""
         widths = self._freshen(now)
         known = blocks >= 0
         whole = bool(known.all())

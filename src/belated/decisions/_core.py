@@ -15,10 +15,10 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -229,7 +229,7 @@ class State:
         """Numbers of rows, activations, and closed windows and ages since this object was created."""
         self.rewarded = 0.0
         """Time of the latest reward since this object was created."""
-        self.cache: dict[str, Tracked] = {}
+        self.cache: OrderedDict[str, Tracked] = OrderedDict()  # a dict takes ever longer to find its first key
         self.sessions = None if self.settings.sessions is None else Sessions()
         self._limit()
 
@@ -325,7 +325,7 @@ class State:
         """Cache a decision, evicting the one that was cached first."""
         cache = self.cache
         if len(cache) >= CACHED:
-            del cache[next(iter(cache))]
+            cache.popitem(last=False)
         time = 0.0 if self.settings.forgetting is None else self.time(made_of(row, events), row.number)
         tracked = cache[row.id] = Tracked(row, events, found, time)
         return tracked
@@ -463,9 +463,9 @@ def _date(state: State, tracked: Tracked) -> None:
     tracked.time = state.time(made_of(row, tracked.events), row.number)
     if tracked.time != before and found is not None and found.parts:
         ages: Sequence[Any] = state.posterior.ages
-        for (chosen, part), posterior in zip(_lessons(state, row, found), ages, strict=False):
-            posterior.unlearn(*chosen, part, before)
-            posterior.learn(*chosen, part, tracked.time)
+        for age, block, x, part in _lessons(state, row, found):
+            ages[age].unlearn(block, x, part, before)
+            ages[age].learn(block, x, part, tracked.time)
         state.version += 1
 
 
@@ -536,9 +536,9 @@ def _learn_again(state: State, before: int) -> None:
     for row in state.lookup.log(state.model, 0, before):
         known = state.find(row.id) if isinstance(row, DecisionRow) else None
         if known is not None and known.tally is not None and known.tally.parts:
-            lessons, ages = _lessons(state, known.decision, known.tally), cast(Sequence[Any], again.ages)
-            for (chosen, part), posterior in zip(lessons, ages, strict=False):
-                posterior.learn(*chosen, part, known.time)
+            ages: Sequence[Any] = again.ages
+            for age, block, x, part in _lessons(state, known.decision, known.tally):
+                ages[age].learn(block, x, part, known.time)
             learned += known.tally.learned is not None
     if learned == state.learned:
         state.posterior, state.version = again, state.version + 1
@@ -561,40 +561,36 @@ def _move(state: State, tracked: Tracked) -> None:
     if row.session is not None:
         _move_step(state, row, before, after)
         return
-    old: tuple[float, ...] = ()
-    new, moved = after.parts, False
-    if before is not None:
-        old = before.parts
-        moved = before.slot != after.slot or before.before != after.before[: len(before.before)]
-    if old == new and not (moved and old):
+    before = before or IN_FLIGHT
+    old, new, ages, time = before.parts, after.parts, state.posterior.ages, tracked.time
+    moved = old and (before.slot != after.slot or before.before != after.before[: len(before.before)])
+    if old == new and not moved:
         return
-    ages, time = state.posterior.ages, tracked.time
-    state.learned += (after.learned is not None) - (before is not None and before.learned is not None)
+    state.learned += (after.learned is not None) - (before.learned is not None)
     state.version += 1
-    if before is not None and moved:
-        for age, (chosen, part) in enumerate(_lessons(state, row, before)):
-            ages[age].unlearn(*chosen, part, time)
+    if moved:
+        for age, block, x, part in _lessons(state, row, before):
+            ages[age].unlearn(block, x, part, time)
         old = ()
     known = len(old) if new[: len(old)] == old else 0  # usually only an age was added
-    for age, (chosen, part) in enumerate(_lessons(state, row, after, known), known):
+    for age, block, x, part in _lessons(state, row, after, known):
         if age >= len(old):
-            ages[age].learn(*chosen, part, time)
+            ages[age].learn(block, x, part, time)
         elif old[age] != part:
-            ages[age].correct(*chosen, old[age], part, time)
-    if before is not None and len(old) > len(new):
-        for age, (chosen, part) in enumerate(_lessons(state, row, before, len(new)), len(new)):
-            ages[age].unlearn(*chosen, part, time)
+            ages[age].correct(block, x, old[age], part, time)
+    if len(old) > len(new):
+        for age, block, x, part in _lessons(state, row, before, len(new)):
+            ages[age].unlearn(block, x, part, time)
 
 
-def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> Iterable[tuple[tuple[int, Any], float]]:
-    """Return the rows to learn from a decision, from age `first` on: block, features, and increment of the reward."""
-    if not found.before:
-        return zip(repeat(_chosen(state, row, found.slot)), found.parts[first:], strict=False)
-    outputs, lessons = len(found.before[0]), []
-    for place in range(first, len(found.parts)):
-        if place == first or place % outputs == 0:
-            chosen = _chosen(state, row, found.slot, found.before[place // outputs])
-        lessons.append((chosen, found.parts[place]))
+def _lessons(state: State, row: DecisionRow, found: Tally, first: int = 0) -> list[tuple[int, int, Any, float]]:
+    """Return the rows to learn from a decision, from part `first` on: part, block, features, increment."""
+    parts, before, lessons = found.parts, found.before, []
+    for place in range(first, len(parts)):
+        if place == first or (before and place % len(before[0]) == 0):
+            known = before[place // len(before[0])] if before else ()
+            block, x = _chosen(state, row, found.slot, known)
+        lessons.append((place, block, x, parts[place]))
     return lessons
 
 
@@ -779,7 +775,8 @@ class _Batch:
         self.state, self.now, self.undecided = state, now, undecided
         self.made = self.ranked = 0
         """Number of decisions in this batch, and of the actions that they choose."""
-        self.steps = Steps(state)
+        if state.sessions is not None:
+            self.steps = Steps(state)
         self.rows: list[Row] = []
         self.drafts: list[_Draft] = []
         self.keys: dict[str, DecisionRow] = {}

@@ -139,14 +139,11 @@ class Engine:
         except ClockError:
             return self.state.latest
 
-    def prepare(self, operations: Sequence[Operation]) -> Batch:
-        """Return the answers to `operations`, and the rows to store before giving them."""
-        return Batch(self, *self._step(operations, WINDOWS))
-
-    def _step(self, operations: Sequence[Operation], windows: int) -> tuple[list[Row], list[Answer]]:
+    def prepare(self, operations: Sequence[Operation], windows: int = WINDOWS) -> Batch:
+        """Return the answers to `operations`, and the rows to store before giving them; end about `windows` windows."""
         if self.store.shared or self._unsure:
             self.catch_up()
-        return step(self.state, operations, self._clock(), new_id, windows)
+        return Batch(self, *step(self.state, operations, self._clock(), new_id, windows))
 
     def finish(self, rows: Sequence[Row], answers: Sequence[Answer]) -> None:
         """Apply the stored rows of a batch. Never raises: the rows are durable whatever fails here."""
@@ -210,7 +207,7 @@ class Engine:
         with self.lock:
             attempt = 1
             while True:
-                batch = Batch(self, *self._step(operations, windows))
+                batch = self.prepare(operations, windows)
                 if all_or_none:
                     for answer in batch.answers:
                         if isinstance(answer, BelatedError):
@@ -236,8 +233,7 @@ class Engine:
             return len(rows)
 
     def tick(self, limit: int = WINDOWS) -> int:
-        """Close the windows that are due (about `limit` at most) and idle sessions; return the number of windows
-        closed.
+        """Close due windows (about `limit` at most) and idle sessions; return the number of windows closed.
 
         Needed only while there is no other traffic, which does the same.
         """
@@ -259,8 +255,7 @@ class Engine:
             return self._saved
 
     def memory(self, dropped: Collection[str]) -> Arrays | None:
-        """Return what a planner has learned outside the state, without the sessions in `dropped`; None without
-        planner."""
+        """Return what the planner has learned, without the sessions in `dropped`; None without a planner."""
         return None
 
     def drop(self, ids: Sequence[str], *, keep_learned: bool, before: float | None = None) -> None:
@@ -309,8 +304,7 @@ class Engine:
                 return
 
     def verify(self) -> list[str]:
-        """Return a list of problems: empty if the database is intact, no row was altered, and the state matches the
-        log.
+        """Return a list of problems: empty if the database and all rows are intact, and the state matches the log.
 
         The state is recomputed from the beginning of the log, or from its base snapshot, and compared with the live
         state and with every snapshot on the way.
@@ -347,8 +341,7 @@ class Engine:
         return differences(kept, state)
 
     def lookup(self, id: str) -> Entry:  # noqa: A002
-        """Return everything that is known about a decision; the error says whether it was forgotten or never
-        existed."""
+        """Return everything known about a decision; the error says whether it was forgotten or never existed."""
         with self.lock:
             if self.store.shared or self._unsure:  # acknowledged rows may not have been applied yet
                 self.catch_up()
@@ -359,7 +352,7 @@ class Engine:
             return entry(tracked.decision, tracked.events, tracked.tally)
 
     def lookup_session(self, session: str) -> SessionEntry:
-        """Return everything that is known about a session; the error says whether it was forgotten or never existed."""
+        """Return everything known about a session; the error says whether it was forgotten or never existed."""
         with self.lock:
             if self.store.shared or self._unsure:
                 self.catch_up()
@@ -404,8 +397,7 @@ class Engine:
             return True
 
     def oldest_id(self) -> str | None:
-        """Return the id of the oldest decision in flight; a long log is searched in parts, so as not to hold the
-        lock."""
+        """Return the id of the oldest decision in flight; a long log is searched in parts, releasing the lock."""
         while True:
             with self.lock:
                 state = self.state

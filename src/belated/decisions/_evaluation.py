@@ -193,8 +193,7 @@ def _young(entries: Sequence[Entry]) -> Callable[[Entry], bool]:
 
 
 def target_of(policy: Policy, entries: Sequence[Entry]) -> list[Floats]:
-    """Return the policy's probabilities for the actions of each decision; raise InvalidInputError if they are
-    invalid."""
+    """Return the policy's probabilities for the actions of each decision, validated."""
     rows = []
     for entry in entries:
         names = tuple(entry.actions)
@@ -273,8 +272,7 @@ def _mean(terms: Floats, sampled: Floats) -> tuple[float, Floats]:
 
 
 class Law(NamedTuple):
-    """The distribution of the importance weights: every action that the target policy may take, whether logged or
-    not."""
+    """The distribution of the importance weights, over every action that the target policy may take."""
 
     masses: Floats
     """The target policy's probability of the action."""

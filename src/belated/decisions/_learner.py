@@ -397,8 +397,7 @@ class DecisionLearner:
         return None if row is None else self._decision(row)
 
     def save(self, path: str | Path) -> None:
-        """Write everything, including decisions in flight, to one file, which is verified before it replaces an older
-        one."""
+        """Write everything, including decisions in flight, to a file; verified before it replaces an older one."""
         with self._engine.lock:
             save(self._engine, Path(path), _engine)
 

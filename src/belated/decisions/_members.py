@@ -133,8 +133,7 @@ def salt_of(action: str) -> int:
 
 
 def sparse_offer(encoding: Encoding, context: Any, offer: Mapping[str, Mapping[str, Any]]) -> SparseOffer:
-    """Return the sparse features of actions; if each action has its own weights, equal features with different
-    salts."""
+    """Return the sparse features of actions; actions with their own weights have different salts."""
     begins, ends, places, values = encoding.rows(context, offer)
     if values.size and max(-values.min(), values.max()) > LARGEST:  # their squares must fit into 32-bit floats
         raise refuse("the products of features", float(np.abs(values).max()), f"of magnitude at most {LARGEST:g}")

@@ -314,8 +314,7 @@ class Model(Engine):
             return sessions is not None and (sessions.plan is None or sessions.told > sessions.plan)
 
     def recompute(self) -> list[str]:
-        """Recompute the state and the sets of plans from the log, and return the differences; empty if there are
-        none."""
+        """Recompute the state and the sets of plans from the log, and return the differences, if any."""
         found = super().recompute()
         if found or not self.has_sessions or not self.store.plans(self.name):
             return found
@@ -399,8 +398,7 @@ class Model(Engine):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold all locks with an up-to-date state; for a model of sessions also the planner's, which must be taken
-        first."""
+        """Hold all locks with an up-to-date state; the planner's lock must be taken first."""
         with self._planning:
             if self.has_sessions:
                 self._the_planner().catch_up(self.state.seq)  # little is left to learn under the locks
@@ -529,8 +527,7 @@ class Model(Engine):
             return {name: each for name, each in found.items() if each.seconds}
 
     def worth(self) -> dict[str, float]:
-        """Return, for each signal, the fraction of the reward's variance given the context that it reveals in
-        advance."""
+        """Return, for each signal, the fraction of the reward's variance that it reveals in advance."""
         with self._reading:
             if not self.settings.signals:
                 return {}

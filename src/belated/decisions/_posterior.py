@@ -27,14 +27,14 @@ computed by LDLᵀ in integers with as many bits as necessary. A posterior that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from belated._kernels.gaussian import dot
-from belated._kernels.jit import EntryPoint, entry_point
+from belated._kernels.jit import EntryPoint, entry_point, fast_sums, kernel
 from belated._util.validate import array, indices
 from belated.decisions._operations import PosteriorError
 from belated.decisions._sums import UNIT_BITS, Integers, Sums, fixed
@@ -62,8 +62,6 @@ _DELICATE, _SMALL = 1e9, 128
 _REFINEMENTS = 10
 #: Bits of the integers beyond those needed for the smallest eigenvalue.
 _SPARE = 96
-#: Scores closer than this tie: relative to the largest standard deviation, and to the score.
-TIE, ROUNDING = 1e-6, 1e-13
 
 #: A row that is not in the cache yet: x, weight and reward.
 _Late = tuple[Floats, float, float]
@@ -76,8 +74,6 @@ class Distribution(NamedTuple):
     root: Floats
     width: float
     """The largest standard deviation."""
-    distinct: bool = False
-    """Whether no score is determined by the others, so that scores cannot tie."""
 
 
 class Posterior:
@@ -109,18 +105,21 @@ class Posterior:
         self._potrf, self._potrs, self._trtri = lapack.dpotrf, lapack.dpotrs, lapack.dtrtri
         self.dimension, self.sums = dimension, Sums(dimension, own)
         self.cache = np.zeros((0, dimension, 1 + dimension))
-        self._accounts = np.zeros((0, 3))
-        """For each block: bᵀθ̂, tr SSᵀ, and the number of rank-one updates since its root was computed."""
-        self._explained: list[float] = []
-        self._settled: list[float] = []
-        self._totals, self.rho = (0.0, 0.0), ridge
-        self._unaccounted: dict[int, bool] = {}
+        self._accounts = np.zeros((0, 5))
+        """For each block: bᵀθ̂, tr SSᵀ, rank-one updates since its root was computed, and see `account`."""
+        self._totals = np.zeros(2)
+        """Sums of the last two columns."""
+        self._estimated: float | None = None  # σ, as long as nothing changes
+        self._late: dict[int, list[_Late] | None] = {}
+        self.rho = ridge
         self.retries = 0
         """How often a factor had to be computed in integers."""
         self._delicate: set[int] = set()
         """Blocks whose factor is computed in integers."""
         like = np.zeros((2, 3))
-        self._take_in = cast(EntryPoint, take_in).compiled_for(np.zeros((2, 2, 3)), like, like[0], like[0])
+        given = np.frombuffer(bytes(16))  # as rows of the log are: read only
+        self._take_in = cast(EntryPoint, take_in).compiled_for(like, like[0], like[0], 1.0, given, 1.0, 1.0)
+        self._account = cast(EntryPoint, account).compiled_for(like, like[0], like[0], 1.0)
         self._one = np.zeros(1 + dimension)
         self._normals = self._one[1:]
         self._first = np.eye(1, 1 + dimension)[0]
@@ -155,13 +154,11 @@ class Posterior:
             self.sums.grow(block)
             if block >= len(self.cache):
                 room = np.zeros((max(block + 1, 2 * len(self.cache)), d, 1 + d))
-                accounts = np.zeros((len(room), 3))
+                accounts = np.zeros((len(room), 5))
                 room[:first], accounts[:first] = self.cache[:first], self._accounts[:first]
                 self.cache, self._accounts = room, accounts
             self.cache[first : block + 1, range(d), range(1, 1 + d)] = 1.0 / math.sqrt(self.rho)
-            self._accounts[first : block + 1] = 0.0, d / self.rho, 0.0
-            self._explained += [0.0] * more
-            self._settled += [0.0] * more
+            self._accounts[first : block + 1] = 0.0, d / self.rho, 0.0, 0.0, 0.0
 
     def learn(self, block: int, x: Floats, reward: float, time: float = 0.0) -> None:
         """Add a row with the decision time `time`, in half-lives. Allocates blocks up to this one."""
@@ -209,18 +206,15 @@ class Posterior:
     def law(
         self, rows: Floats, mean: Floats, root: Floats, weights_root: Callable[[], Floats], sigma: float = 1.0
     ) -> Distribution:
-        """Return the distribution of scores `mean + sigma * root @ z`; `weights_root` is called if there are many
-        actions.
+        """Return the distribution of scores `mean + sigma * root @ z`; `weights_root` is for many actions.
 
         S depends on the order of updates, so a root is computed that does not: equal sums and random numbers give equal
         draws.
         """
         if len(rows) <= max(_MANY, self.dimension):
             lower, largest = self._lower(root)
-            width, least = sigma * math.sqrt(largest), sigma * min(lower.diagonal().tolist())
-            near = TIE * width + ROUNDING * max(map(abs, mean.tolist()))
             lower *= sigma
-            return Distribution(mean, lower, width, least > 1000.0 * near)
+            return Distribution(mean, lower, sigma * math.sqrt(largest))
         largest = float(np.einsum("kj,kj->k", root, root).max())
         lower, _ = self._lower(weights_root())
         return Distribution(mean, sigma * (rows @ lower), sigma * math.sqrt(largest))
@@ -284,14 +278,15 @@ class Posterior:
         """Return σ, given or estimated; the estimate includes one extra row with the rewards' mean square."""
         if self._late or now:
             self.freshen(now)
-        if self._noise is not None:
-            return self._noise
+        if self._estimated is None:
+            self._estimated = self._estimate(now) if self._noise is None else self._noise
+        return self._estimated
+
+    def _estimate(self, now: float) -> float:
         squares, weight = self.sums.squares, self.sums.total_weight
         if weight <= 0.0 or squares <= 0.0:
             return 1.0
-        if self._unaccounted:
-            self._account()
-        explained, settled = self._totals
+        explained, settled = self._totals.tolist()
         fade, residual = self.fade(now) if now else 1.0, max(squares - explained, 1e-12 * squares)
         left = max(fade * (weight - self.sums.mean_weight * settled), 0.0)
         return math.sqrt((squares / weight + fade * residual) / (1.0 + left))
@@ -333,7 +328,7 @@ class Posterior:
     def cached(self) -> dict[str, npt.NDArray[Any]]:
         """Return what was computed from the sums, for `restore_cached`, so that even rounding is reproduced."""
         self.freshen(0.0)
-        fits, traces, updates = self._accounts[: self.sums.blocks].T.copy()
+        fits, traces, updates = self._accounts[: self.sums.blocks, :3].T.copy()
         delicate = np.array(sorted(self._delicate), np.int64)
         cache, counts = self.cache[: self.sums.blocks].copy(), updates.astype(np.int64)
         return {"cache": cache, "updates": counts, "fits": fits, "traces": traces, "delicate": delicate}
@@ -342,22 +337,24 @@ class Posterior:
         """Continue with what `cached` returned, after `restore`."""
         blocks, d = self.sums.blocks, self.dimension
         self.cache = array("cache", arrays["cache"], (blocks, d, 1 + d)).copy()
-        self._accounts = np.zeros((blocks, 3))
+        self._accounts = np.zeros((blocks, 5))
         self._accounts[:, 0] = array("fits", arrays["fits"], (blocks,))
         self._accounts[:, 1] = array("traces", arrays["traces"], (blocks,))
         self._accounts[:, 2] = indices("updates", arrays["updates"], (blocks,), _LONGEST + 1)
         self._delicate = set(indices("delicate", arrays["delicate"], (None,), blocks).tolist())
-        self._unaccounted = dict.fromkeys(range(blocks), True)
-        self._late.clear()
+        for block in range(blocks):
+            self._account(self.cache[block], self._accounts[block], self._totals, self.rho)
+        self._add_up()
+        self._late = {}
+        self._estimated = None
 
     def _reset(self) -> None:
         blocks, d = self.sums.blocks, self.dimension
         self.cache = np.zeros((blocks, d, 1 + d))  # [θ̂ S]
-        self._accounts = np.zeros((blocks, 3))
-        self._explained, self._settled = [0.0] * blocks, [0.0] * blocks  # for each block: see `_account`
-        self._totals = 0.0, 0.0  # their sums
-        self._unaccounted = {}  # blocks that the sums are behind on, and whether their roots were recomputed
-        self._late: dict[int, list[_Late] | None] = dict.fromkeys(range(blocks))
+        self._accounts = np.zeros((blocks, 5))
+        self._totals = np.zeros(2)
+        self._estimated = None
+        self._late = dict.fromkeys(range(blocks))
         self._corrected: set[int] = set()
         self._delicate = set()
         self.rho = self._rho_at(0.0)
@@ -395,82 +392,73 @@ class Posterior:
 
     def freshen(self, now: float) -> tuple[int, ...]:
         """Update the cache; return the blocks that had changed."""
+        self._estimated = None
         rho = self._rho_at(now)
         if rho != self.rho:
             self.rho, self._late = rho, dict.fromkeys(range(self.sums.blocks))
-        rows: list[Floats] = []
-        numbers: list[float] = []
-        for block, late in self._late.items():
-            if late is None or self._accounts[block, 2] + len(late) > _LONGEST:
-                self._accounts[block, 2] = math.inf
-                continue
-            for x, weight, reward in late:
-                rows.append(x)
-                numbers += (weight, reward, block)
-        if rows:
-            self._take_in(self.cache, self._accounts, np.concatenate(rows), np.array(numbers))
-        for block in self._late:
-            renewed = self._accounts[block, 2] == math.inf
-            if renewed:
+        if not self._late:
+            return ()
+        late, self._late = self._late, {}
+        try:
+            self._bring_in(late)
+            explained, settled = self._totals.tolist()
+            if not math.isfinite(explained + settled):
+                raise PosteriorError(
+                    "the posterior is not finite, and nothing can be drawn from it; the sums of the rewards are intact"
+                )
+        except BaseException:
+            self._late = dict.fromkeys(range(self.sums.blocks))
+            raise
+        return tuple(late)
+
+    def _bring_in(self, late: Mapping[int, list[_Late] | None]) -> None:
+        """Add late rows to their blocks, or recompute a block."""
+        cache, accounts, totals, rho, renewed = self.cache, self._accounts, self._totals, self.rho, False
+        for block, rows in late.items():
+            some, kept = cache[block], accounts[block]
+            is_kept = rows is not None and kept[2] + len(rows) <= _LONGEST
+            for x, weight, reward in rows if is_kept and rows else ():
+                is_kept = is_kept and self._take_in(some, kept, totals, rho, x, weight, reward)
+            if not is_kept:
                 self._renew(block)
+                renewed = True
             elif block in self._corrected:
                 self._solve(block)
-            if not math.isfinite(self._accounts[block, 0]):
-                self._late = dict.fromkeys(range(self.sums.blocks))
-                raise PosteriorError(
-                    f"the posterior of block {block} is not finite, so nothing can be drawn from it; the sums of the "
-                    "rewards are intact"
-                )
-            if renewed or block not in self._unaccounted:
-                self._unaccounted[block] = renewed
-        changed = tuple(self._late)
-        self._late = {}
-        if self._corrected:
-            self._corrected = set()
-        return changed
+        self._corrected.clear()
+        if renewed:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        """Recompute the totals of all blocks, so that rounding errors do not accumulate."""
+        self._totals[:] = self._accounts[: self.sums.blocks, 3:].sum(axis=0)
 
     def _solve(self, block: int) -> None:
-        root = self.cache[block, :, 1:]
-        half = self.sums.moment(block) @ root
-        self.cache[block, :, 0] = root @ half
-        self._accounts[block, 0] = float(half @ half)
-
-    def _account(self) -> None:
-        """Compute how much of Σ w y² each block explains, and its effective number of parameters.
-
-        Since Gθ̂ = b − κθ̂, Σ w (y − xᵀθ̂)² = Σ w y² − bᵀθ̂ − κ‖θ̂‖²; and tr (G + κI)⁻¹G = d − κ tr SSᵀ.
-        """
-        total, weights = self._totals
-        for block in self._unaccounted:
-            mean, (fit, trace, _) = self.cache[block, :, 0], self._accounts[block].tolist()
-            explained = fit + self.rho * float(mean.dot(mean))
-            settled = self.dimension - self.rho * trace
-            total += explained - self._explained[block]
-            weights += settled - self._settled[block]
-            self._explained[block], self._settled[block] = explained, settled
-        if any(self._unaccounted.values()):  # so that rounding errors do not accumulate
-            total, weights = math.fsum(self._explained), math.fsum(self._settled)
-        self._totals, self._unaccounted = (total, weights), {}
+        """Compute θ̂ from S and the sums."""
+        cache, kept = self.cache[block], self._accounts[block]
+        half = self.sums.moment(block) @ cache[:, 1:]
+        cache[:, 0] = cache[:, 1:] @ half
+        kept[0] = half @ half
+        self._account(cache, kept, self._totals, self.rho)
 
     def _renew(self, block: int) -> None:
         """Compute [θ̂ S] from the sums: with G + ρI = D⁻¹LLᵀD⁻¹, S = DL⁻ᵀ."""
-        cache, (precision, roots) = self.cache[block], self._precision(block, self.rho)
+        cache, kept, (precision, roots) = self.cache[block], self._accounts[block], self._precision(block, self.rho)
         lower, failed = self._potrf(precision, lower=1)
         inverse = None if failed else self._trtri(lower, lower=1)[0]
         delicate = inverse is None or np.einsum("ij,ij->", inverse, inverse) > _DELICATE
         self._delicate.discard(block)
-        self._accounts[block, 2] = 0.0
+        kept[2] = 0.0
         self.retries += delicate
         if delicate and self.dimension <= _SMALL:
             self._delicate.add(block)
-            solved = _solve_exactly(self._exact(block, self.rho), self.rho)
-            cache[:, 0], cache[:, 1:], self._accounts[block, 0] = solved
+            cache[:, 0], cache[:, 1:], kept[0] = _solve_exactly(self._exact(block, self.rho), self.rho)
         else:
             if inverse is None:
                 inverse = self._trtri(self._enlarged(precision), lower=1)[0]
             np.multiply(roots[:, None], inverse.T, out=cache[:, 1:])
             self._solve(block)
-        self._accounts[block, 1] = float(np.einsum("ij,ij->", cache[:, 1:], cache[:, 1:]))
+        kept[1] = np.einsum("ij,ij->", cache[:, 1:], cache[:, 1:])
+        self._account(cache, kept, self._totals, self.rho)
 
     def _enlarged(self, precision: Floats) -> Floats:
         """Return the Cholesky factor of a slightly larger matrix, if rounding has made `precision` indefinite."""
@@ -484,44 +472,70 @@ class Posterior:
 
 
 @entry_point
-def take_in(cache: Floats, accounts: Floats, rows: Floats, numbers: Floats) -> None:
-    """Add rows by rank-one updates; `numbers` has w, y and block of each. Blocks with too large a row are marked stale.
+def take_in(cache: Floats, kept: Floats, totals: Floats, rho: float, x: Floats, weight: float, reward: float) -> bool:
+    """Add a row to a block by a rank-one update; return False, and leave it to `_renew`, if the row is too large.
 
     With v = Sᵀx, g = 1 + w‖v‖², γ = (1 − 1/√g)/‖v‖² = w/(g + √g) and e = y − xᵀθ̂,
 
     S(I − γvvᵀ) is a root of (S⁻ᵀS⁻¹ + wxxᵀ)⁻¹,   θ̂ moves by Sv·we/g,   Σwy² − bᵀθ̂ grows by we²/g,
     and tr SSᵀ falls by w‖Sv‖²/g.
     """
-    d = cache.shape[1]
-    ahead, along = np.empty(1 + d), np.empty(d)
-    for row in range(numbers.size // 3):
-        x, weight, reward = rows[row * d : (row + 1) * d], numbers[3 * row], numbers[3 * row + 1]
-        block = int(numbers[3 * row + 2])
-        some, account = cache[block], accounts[block]
-        if account[2] == np.inf:
-            continue
-        ahead[:] = 0.0
-        for i in range(d):
-            if x[i] != 0.0:
-                for j in range(1 + d):
-                    ahead[j] += x[i] * some[i, j]  # xᵀθ̂, v
-        error = reward - ahead[0]
-        ahead[0] = 0.0
-        growth = 1.0 + weight * dot(ahead, ahead)
-        if not growth < _LEAP:
-            account[2] = np.inf
-            continue
-        for i in range(d):
-            along[i] = dot(some[i], ahead)  # Sv
-        account[0] += weight * (reward * reward - error * error / growth)
-        account[1] -= weight / growth * dot(along, along)
-        account[2] += 1.0
-        for j in range(1, 1 + d):
-            ahead[j] *= -weight / (growth + np.sqrt(growth))  # −γv
-        ahead[0] = weight * error / growth
-        for i in range(d):
-            for j in range(1 + d):
-                some[i, j] += along[i] * ahead[j]  # [θ̂ S] += Sv·[we/g, −γvᵀ]
+    ahead = np.empty(1 + x.size)
+    multiply_left(x, cache, ahead)  # xᵀθ̂, v
+    error = reward - ahead[0]
+    ahead[0] = 0.0
+    growth = 1.0 + weight * dot(ahead, ahead)
+    if not growth < _LEAP:
+        return False
+    move, shrink, squares = weight * error / growth, weight / (growth + np.sqrt(growth)), 0.0
+    for i in range(x.size):
+        row = cache[i]
+        along = dot(row, ahead)  # (Sv)ᵢ
+        add_multiple(row, -shrink * along, ahead)  # S −= Sv·γvᵀ
+        row[0] += move * along
+        squares += along * along
+    kept[0] += weight * (reward * reward - error * error / growth)
+    kept[1] -= weight / growth * squares
+    kept[2] += 1.0
+    add_account(cache, kept, totals, rho)
+    return True
+
+
+@fast_sums
+def multiply_left(x: Floats, rows: Floats, out: Floats) -> None:
+    """Set `out` to Σ xᵢ rowsᵢ, four rows at a time; many of them may be multiplied by 0."""
+    fours = x.size - x.size % 4
+    out[:] = 0.0
+    for i in range(0, fours, 4):
+        x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+        if x0 != 0.0 or x1 != 0.0 or x2 != 0.0 or x3 != 0.0:
+            row0, row1, row2, row3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
+            for j in range(out.size):
+                out[j] += x0 * row0[j] + x1 * row1[j] + x2 * row2[j] + x3 * row3[j]
+    for i in range(fours, x.size):
+        add_multiple(out, x[i], rows[i])
+
+
+@fast_sums
+def add_multiple(out: Floats, factor: float, row: Floats) -> None:
+    for j in range(out.size):
+        out[j] += factor * row[j]
+
+
+@kernel
+def add_account(cache: Floats, kept: Floats, totals: Floats, rho: float) -> None:
+    """Set what a block explains of Σ w y², and how many of its weights are settled by its rows; the totals follow.
+
+    Since Gθ̂ = b − κθ̂, Σ w (y − xᵀθ̂)² = Σ w y² − bᵀθ̂ − κ‖θ̂‖²; and tr (G + κI)⁻¹G = d − κ tr SSᵀ.
+    """
+    mean = cache[:, 0]
+    explained, settled = kept[0] + rho * dot(mean, mean), mean.size - rho * kept[1]
+    totals[0] += explained - kept[3]
+    totals[1] += settled - kept[4]
+    kept[3], kept[4] = explained, settled
+
+
+account = entry_point(add_account)
 
 
 def _residual(exact: Integers, solved: Floats) -> Floats:

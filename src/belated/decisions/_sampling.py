@@ -8,26 +8,32 @@ Thompson sampling.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from belated._kernels.jit import EntryPoint, entry_point, kernel
 from belated.decisions._aged import AgedPosterior
-from belated.decisions._posterior import ROUNDING, TIE, Distribution, Posterior
+from belated.decisions._posterior import Distribution, Posterior
 from belated.decisions._revenue import RevenuePosterior, products
 from belated.decisions._settings import ModelSettings
 from belated.types import Floats, Ints
 
 #: Number of scores drawn at a time: about a megabyte.
 _AT_ONCE = 1 << 17
+#: Scores nearer than this are equal, and share a win: relative to the largest standard deviation, and to a score.
+TIE, ROUNDING = 1e-6, 1e-13
 
 
 #: A decision to be drawn: its number, its id and the number of actions to rank.
 Draw = tuple[int, str, int]
 #: The chosen actions, best first, and the probabilities from which they were drawn; None if unknown.
 Drawn = tuple[list[int], Floats | None]
+
+
+#: A random number in [0, 1), and for a ranking one more for each action.
+_Uniforms = tuple[float, Floats | None]
 
 
 class Sampler:
@@ -46,6 +52,7 @@ class Sampler:
         state = {"counter": self._counter, "key": key.tolist()}  # lists: NumPy reads them element by element
         self._state: Any = {**self._bits.state, "state": state, "buffer": [0, 0, 0, 0]}
         self._shared = shared
+        self._choose = cast(EntryPoint, choose).compiled_for(np.zeros((2, 2)), 0.0, 0.0, 0.0, np.zeros(2))
 
     def _seek(self, number: int, id: str) -> None:  # noqa: A002
         """Move the generator to the random numbers of a decision."""
@@ -72,21 +79,17 @@ class Sampler:
     ) -> Drawn:
         """Draw a decision at time `when`: a ranking of `size` actions with features `rows` and common weights."""
         self._seek(number, id)
-        rng, draws, floor = self._rng, settings.draws, settings.floor
+        rng, draws = self._rng, settings.draws
         if isinstance(posterior, RevenuePosterior):
             chances = scores(posterior.distribution(rows, when), draws, rng)
             drawn = products(chances, scores(posterior.joint_amounts(rows, when), draws, rng))
-            probabilities = mixture(shares(drawn, float(drawn.std(axis=1).max())), floor)
-        elif draws == 1 and floor == 0.0 and size == 1:
-            return [best(posterior.draw(rows, rng, when), rng)], None
+            width = float(drawn.std(axis=1).max())
+        elif draws == 1 and settings.floor == 0.0 and size == 1:
+            drawn, width = posterior.draw(rows, rng, when)[:, None], 0.0
         else:
             distribution = posterior.distribution(rows, when)
-            drawn = scores(distribution, draws, rng)
-            probabilities = mixture(
-                distinct_shares(drawn) if distribution.distinct else shares(drawn, distribution.width), floor
-            )
-        order = rank(probabilities, rng.random(1 if size == 1 else 1 + len(rows)).tolist(), size)
-        return order, probabilities if draws > 1 or floor > 0.0 else None
+            drawn, width = scores(distribution, draws, rng), distribution.width
+        return self._drawn(drawn, width, settings, self._uniforms(len(rows), size), size)
 
     def members(self, won: Floats, settings: ModelSettings, number: int, id: str, size: int) -> Drawn:  # noqa: A002
         """Draw a decision from the members of a sparse posterior, given the fraction of members that each action wins.
@@ -94,8 +97,21 @@ class Sampler:
         Every member is a posterior draw, so the probabilities are those of that many draws.
         """
         self._seek(number, id)
-        probabilities = mixture(won, settings.floor)
-        order = rank(probabilities, self._rng.random(1 if size == 1 else 1 + len(won)).tolist(), size)
+        mix(won, settings.floor)
+        uniform, others = self._uniforms(len(won), size)
+        order = [pick(won.tolist(), uniform)]
+        if others is not None:
+            order = rank(won, order[0], others)[:size]
+        return order, won if settings.draws > 1 or settings.floor > 0.0 else None
+
+    def _uniforms(self, actions: int, size: int) -> _Uniforms:
+        return self._rng.random(), self._rng.random(actions) if size > 1 else None
+
+    def _drawn(self, drawn: Floats, width: float, settings: ModelSettings, given: _Uniforms, size: int) -> Drawn:
+        """Return the decision that draws of the scores, shape (actions, draws), and some random numbers lead to."""
+        probabilities = np.empty(len(drawn))
+        first = self._choose(drawn, width, settings.floor, given[0], probabilities)
+        order = [first] if given[1] is None else rank(probabilities, first, given[1])[:size]
         return order, probabilities if settings.draws > 1 or settings.floor > 0.0 else None
 
     def separate(
@@ -109,7 +125,6 @@ class Sampler:
     ) -> list[Drawn]:
         """Draw decisions in contexts `x`, shape (decisions, d), among actions that each have their own weights."""
         most = max(1, _AT_ONCE // (len(blocks) * settings.draws))
-        known, rng = settings.draws > 1 or settings.floor > 0.0, self._rng
         parts = 2 if isinstance(posterior, RevenuePosterior) else 1
         drawn: list[Drawn] = []
         for first in range(0, len(x), most):
@@ -119,15 +134,14 @@ class Sampler:
             normals, uniforms = np.empty((len(x_some), parts, len(blocks), settings.draws)), []
             for (number, name, size), out in zip(some, normals, strict=True):
                 self._seek(number, name)
-                rng.standard_normal(out=out)
-                uniforms.append(rng.random(1 if size == 1 else 1 + len(blocks)).tolist())
+                self._rng.standard_normal(out=out)
+                uniforms.append(self._uniforms(len(blocks), size))
             values, width = spread_scores(mean, spread, normals[:, 0]), spread.max(axis=1)
             if isinstance(posterior, RevenuePosterior):
                 values = products(values, spread_scores(*posterior.amounts_of(x_some, blocks, when), normals[:, 1]))
                 width = values.std(axis=-1).max(axis=-1)
-            won = shares(values, width)
-            triples = zip(mixture(won, settings.floor), uniforms, some, strict=True)
-            drawn += [(rank(each, given, size), each if known else None) for each, given, (_, _, size) in triples]
+            for each, near, given, (_, _, size) in zip(values, width.tolist(), uniforms, some, strict=True):
+                drawn.append(self._drawn(each, near, settings, given, size))
         return drawn
 
 
@@ -145,83 +159,78 @@ def spread_scores(mean: Floats, spread: Floats, normals: Floats) -> Floats:
     return normals
 
 
-def shares(drawn: Floats, width: Floats | float = 0.0) -> Floats:
-    """Return the fraction of draws that each action wins; actions that tie, at this `width` of the scores, share a win.
+@entry_point
+def choose(drawn: Floats, width: float, floor: float, uniform: float, probabilities: Floats) -> int:
+    """Fill in the probabilities of actions with these draws of their scores; return one, drawn with `uniform`.
 
-    `drawn` has shape (..., actions, draws), `width` (...).
+    The scores have the shape (actions, draws), and `width` is their largest standard deviation.
+    """
+    count_wins(drawn, width, probabilities)
+    mix(probabilities, floor)
+    return pick(probabilities, uniform)
 
-    >>> shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]])).tolist()
+
+@kernel
+def count_wins(drawn: Floats, width: float, won: Floats) -> None:
+    """Set `won` to each action's share of the wins; winners that are equal, for scores of this `width`, share one.
+
+    >>> won = np.zeros(2)
+    >>> count_wins(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 5.0, 1.0, 1.0]]), 0.0, won)
+    >>> won.tolist()
     [0.625, 0.375]
     """
-    largest = np.maximum.reduce(drawn, axis=-2, keepdims=True)
-    near = TIE * width + ROUNDING * abs(largest[..., 0, 0])
-    wins: Any = drawn >= largest - (near if drawn.ndim == 2 else near[..., None, None])
-    draws = drawn.shape[-1]
-    if np.count_nonzero(wins) > largest.size:  # ties
-        wins = wins / np.add.reduce(wins, axis=-2, keepdims=True)
-    return np.asarray(np.add.reduce(wins, axis=-1, dtype=np.float64) / draws)
-
-
-def distinct_shares(drawn: Floats) -> Floats:
-    """Return what `shares` does, for scores that cannot tie.
-
-    >>> distinct_shares(np.array([[1.0, 5.0, 2.0, 0.0], [0.0, 4.0, 1.0, 1.0]])).tolist()
-    [0.75, 0.25]
-    """
     actions, draws = drawn.shape
-    won: Floats = np.bincount(drawn.argmax(axis=0), minlength=actions) / draws
-    return won
+    bounds, winners = np.full(draws, -np.inf), np.zeros(draws)
+    for action in range(actions):
+        for i in range(draws):
+            bounds[i] = max(bounds[i], drawn[action, i])
+    for i in range(draws):
+        bounds[i] -= TIE * width + ROUNDING * abs(bounds[i])
+    for action in range(actions):
+        for i in range(draws):
+            winners[i] += drawn[action, i] >= bounds[i]
+    for action in range(actions):
+        total = 0.0
+        for i in range(draws):
+            if drawn[action, i] >= bounds[i]:
+                total += 1.0 / winners[i]
+        won[action] = total / draws
 
 
-def mixture(won: Floats, floor: float) -> Floats:
-    """Return the probabilities (1 − floor)·shares + floor/K of the K actions."""
+@kernel
+def mix(won: Floats, floor: float) -> None:
+    """Turn shares of wins into the probabilities (1 − floor)·shares + floor/K of the K actions."""
     if floor > 0.0:
         won *= 1.0 - floor
-        won += floor / won.shape[-1]
-    return won
+        won += floor / won.size
 
 
-def pick(probabilities: Floats, uniform: float) -> int:
+@kernel
+def pick(probabilities: Sequence[float] | Floats, uniform: float) -> int:
     """Return the action drawn by inversion with `uniform` in [0, 1); never one with probability 0.
 
-    >>> [pick(np.array([0.0, 0.25, 0.75, 0.0]), u) for u in (0.0, 0.24, 0.26, 1 - 1e-16)]
+    >>> [pick([0.0, 0.25, 0.75, 0.0], u) for u in (0.0, 0.24, 0.26, 1 - 1e-16)]
     [1, 1, 2, 2]
     """
     left, last = uniform, 0
-    for place, each in enumerate(probabilities.tolist()):
-        if each > 0.0:
-            if left < each:
+    for place in range(len(probabilities)):
+        if probabilities[place] > 0.0:
+            if left < probabilities[place]:
                 return place
-            left -= each
+            left -= probabilities[place]
             last = place
     return last  # `uniform` is beyond the sum of the probabilities, by rounding
 
 
-def best(drawn: Floats, rng: np.random.Generator) -> int:
-    """Return the action with the largest score of one draw; ties are broken uniformly at random."""
-    values: list[float] = drawn.tolist()
-    largest = max(values)
-    bound = largest - ROUNDING * abs(largest)
-    place = values.index(largest)
-    values[place] = -math.inf
-    if max(values) < bound:  # no ties: the usual case
-        return place
-    return int(rng.choice(np.flatnonzero(drawn >= bound)))
+def rank(probabilities: Floats, first: int, uniforms: Floats) -> list[int]:
+    """Return all actions, `first` first, the others drawn without replacement.
 
-
-def rank(probabilities: Floats, uniforms: Sequence[float], size: int) -> list[int]:
-    """Return `size` different actions, drawn without replacement.
-
-    The first is drawn like a single choice. The others are in the order of exponential variables whose rates are the
-    probabilities; actions with probability 0 come last, in random order. `uniforms` has one number for the first action
-    and, for a longer ranking, one for each action.
+    They are in the order of exponential variables whose rates are the probabilities; actions with probability 0 come
+    last, in random order. `uniforms` has one number for each action.
     """
-    first = pick(probabilities, uniforms[0])
-    if size == 1:
-        return [first]
-    times = -np.log1p(-np.asarray(uniforms[1:]))
+    times = -np.log1p(-uniforms)
     keys = np.full(len(times), np.inf)
     np.divide(times, probabilities, out=keys, where=probabilities > 0.0)
     order: list[int] = np.lexsort((times, keys)).tolist()
     order.remove(first)
-    return [first, *order[: size - 1]]
+    return [first, *order]

@@ -59,8 +59,7 @@ class Served(Settings):
         self.model(1, ["a"], {}, (0.0, 1.0), 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values; the name includes the import path, since the agents' registry does not know
-        decisions."""
+        """Return plain values; the name includes the import path, since this is not in the agents' registry."""
         return {**super().to_dict(), "algorithm": "belated.decisions:Served"}
 
     def model(

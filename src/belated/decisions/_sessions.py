@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -134,7 +135,7 @@ class Sessions:
         """Numbers of sessions opened and ended."""
         self.seen = 0
         """Number of sessions that had ended in the rows that the latest set was made from."""
-        self.cache: dict[str, Session] = {}
+        self.cache: OrderedDict[str, Session] = OrderedDict()
         self.sets: dict[int, Members | None] = {}
         """Sets in memory, by the log position they were made from."""
         self.memory: Arrays | None = None
@@ -210,7 +211,7 @@ def find(state: State, name: str) -> Session | None:
 def keep(sessions: Sessions, session: Session) -> None:
     """Cache a session, evicting the one that was cached first."""
     if len(sessions.cache) >= CACHED:
-        del sessions.cache[next(iter(sessions.cache))]
+        sessions.cache.popitem(last=False)
     sessions.cache[session.name] = session
 
 
@@ -291,8 +292,7 @@ class Steps:
         return self.pending.setdefault(session.name, session.copy())
 
     def check(self, given: Decide, offer: Offer) -> tuple[Session, StepState]:
-        """Return the session that a request is a step of, and the step's state; raise an error if it cannot
-        continue."""
+        """Return the session of a request, and the step's state; raise an error if it cannot continue."""
         from belated.decisions._plans import encode_state  # imports all agents
 
         state, name = self.state, given.session
@@ -334,8 +334,7 @@ class Steps:
     def close(
         self, session: Session, how: int, now: float, context: str = "", before: EventRow | None = None
     ) -> EventRow:
-        """Return the row that ends a session, or that completes an earlier end, `before`, from which its windows
-        run."""
+        """Return the row that ends a session, or completes an earlier end `before`, from which its windows run."""
         state, session = self.state, self.change(session)
         window = state.settings.silence.seconds
         due = before.due if before is not None else None if window is None else now + window
@@ -367,8 +366,7 @@ class Steps:
         return row
 
     def context(self, given: End) -> str:
-        """Return the last context of a session as JSON, or an empty string; raise InvalidInputError if it is
-        invalid."""
+        """Return the last context of a session as JSON, or an empty string, after validating it."""
         if flag("terminal", given.terminal) and given.context is not None:
             raise refuse("context", given.context, "left out if the end is terminal: a terminal state has no value")
         if given.context is None:
@@ -392,13 +390,14 @@ def draw(state: State, session: Session, encoded: StepState, row: DecisionRow, g
     if members is None:
         shares = None
         probabilities: Floats = np.full(count, 1.0 / count)
-        chosen = pick(probabilities, uniform)
+        chosen = pick(probabilities.tolist(), uniform)
     else:
         shares = members.distributions(len(session.ids), encoded)
         likely = mixed(shares, settings.floor, count)
         weights = session.weights
         probabilities = likely.mean(axis=0) if weights is None else weights.dot(likely)
-        chosen = pick(likely[member_of(state.model, settings.seed, session.name, len(shares))], uniform)
+        member = member_of(state.model, settings.seed, session.name, len(shares))
+        chosen = pick(likely[member].tolist(), uniform)
     row.probabilities = probabilities.tobytes()
     if given.chosen is not None:
         assert isinstance(given.chosen, str)

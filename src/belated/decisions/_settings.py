@@ -341,8 +341,7 @@ class ModelSettings:
         return None if self.sessions is None else self.sessions.horizon
 
     def continued(self, before: ModelSettings) -> ModelSettings:
-        """Return these settings as successors of others: in sessions actions are numbered, so none may be lost or
-        moved."""
+        """Return these settings as successors of `before`: sessions number actions, so none may be lost or moved."""
         if self.sessions is None or before.sessions is None:
             return self
         names = dict.fromkeys([*before.actions, *self.actions])

@@ -24,11 +24,12 @@ from __future__ import annotations
 
 import math
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from belated._kernels.jit import EntryPoint, entry_point
 from belated._util.validate import indices, integer, refuse
 from belated.types import Floats, Ints
 
@@ -55,7 +56,6 @@ _HIGHEST = 12
 #: Bytes of a total as a two's-complement integer.
 _BYTES = 128
 
-accumulate = np.add.accumulate
 #: Arrays of Python integers, which have arbitrary precision.
 Integers = npt.NDArray[np.object_]
 #: A buffered row: x, y, its weight in G and its weight in b; negative for removals.
@@ -68,8 +68,9 @@ class Sums:
 
     def __init__(self, dimension: int, own: int | None = None) -> None:
         self.dimension = dimension
-        self._own = own
-        """Number of leading features that count towards ‖x‖; None for all."""
+        self._own = dimension if own is None else own
+        """Number of leading features that count towards ‖x‖."""
+        self._length = cast(EntryPoint, squared_length).compiled_for(np.frombuffer(bytes(16)), 2)
         self.blocks = 0
         self.epoch = 0
         """A row at time t has the weight 2^(t − epoch)."""
@@ -120,7 +121,7 @@ class Sums:
     def learn(self, block: int, x: Floats, weight: float, reward: float, sign: int = 1) -> None:
         """Add a row, or remove it if `sign` is -1."""
         self._append(block, (x, reward, sign * weight, sign * weight))
-        length = float(accumulate((x * x)[: self._own])[-1])  # in sequence, for the same result on every processor
+        length = self._length(x, self._own)
         if reward:
             self._squares += sign * fixed(weight * (reward * reward))
         self._lengths += sign * fixed(weight * length)
@@ -187,20 +188,11 @@ class Sums:
             name, odd = divmod(first + second - down, 2)
             if name < _LOWEST:
                 break
-            total: Ints | None = None
+            limb, above = self._limb(name)[block], self._limb(name + odd)[block]
             for s in range(max(0, down + 1 - size), min(len(left), down // 2 + 1 if alike else down + 1)):
                 t = down - s
                 some = few if t == size - 1 and 2 * len(few) < len(last) else slice(None)
-                pair = (left[s][some].T @ right[t][some]).astype(np.int64)
-                if alike and s != t:
-                    pair = pair + pair.T
-                total = pair if total is None else total + pair
-            assert total is not None
-            total = total[: self.dimension]
-            if odd:
-                self._limb(name + 1)[block] += _carry(total, _DIGIT)
-                total <<= _DIGIT
-            self._limb(name)[block] += total
+                add_digits(left[s][some].T @ right[t][some], alike and s != t, bool(odd), limb, above)
 
     def _limb(self, name: int) -> Ints:
         if name not in self._limbs:
@@ -321,6 +313,33 @@ def fixed(value: float) -> int:
 
 
 _ONE = fixed(1.0)
+
+
+@entry_point
+def squared_length(x: Floats, own: int) -> float:
+    """Return the sum of the first `own` squares, added in sequence for the same result on every processor."""
+    total = 0.0
+    for i in range(own):
+        total += x[i] * x[i]
+    return total
+
+
+@entry_point
+def add_digits(products: Floats, twice: bool, odd: bool, limb: Ints, above: Ints) -> None:
+    """Add sums of products, which are integers, to a limb; those of an `odd` place are shifted by 2²⁴ and span two.
+
+    With `twice` the transpose is added, too.
+    """
+    for i in range(limb.shape[0]):
+        for j in range(limb.shape[1]):
+            number = np.int64(products[i, j])
+            if twice:
+                number += np.int64(products[j, i])
+            if odd:
+                over = (number + (1 << (_DIGIT - 1))) >> _DIGIT
+                above[i, j] += over
+                number = (number - (over << _DIGIT)) << _DIGIT
+            limb[i, j] += number
 
 
 def _digits(values: Floats, last: int) -> tuple[int, list[Floats]]:

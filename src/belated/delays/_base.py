@@ -21,7 +21,7 @@ from belated.types import Floats, Ints
 NEVER = int(np.iinfo(np.int64).max)
 """The delay of feedback that never arrives, or that is too late for a 64-bit integer."""
 SHOWN = 8
-"""Entries of a sequence that the repr of a distribution shows."""
+"""Maximum number of entries of a sequence in a repr."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SubExponential:
 
 @dataclass(frozen=True)
 class Described:
-    """What a frozen dataclass of delays gets from its fields: their validation, a label, and plain values."""
+    """Base of frozen dataclasses of delays: validation, label and plain values from the fields."""
 
     def __post_init__(self) -> None:
         for name, value in self.checked().items():
@@ -63,7 +63,7 @@ class Described:
 
 
 def short_name(kind: type) -> str:
-    """Return what the library's class `kind` is called in files: `poisson`, `byaction`."""
+    """Return the name of a built-in class in files: `poisson`, `byaction`."""
     return kind.__name__.removeprefix("Delay").lower()
 
 
@@ -72,11 +72,11 @@ class DelayDistribution(Described, ABC):
     """Base class of delay distributions.
 
     Derive from it as a frozen dataclass and write `draw`. Optionally write `checked` to validate the fields, `mean` if
-    it is known, and `label` if the one made of the fields is too long.
+    it is known, and `label` if the default one is too long.
     """
 
     if TYPE_CHECKING:
-        # Only declared: a property that existed at run time would forbid `Poisson` a field called `mean`.
+        # Declared for type checkers only: a real property would prevent a field called `mean` in `Poisson`.
         @property
         def mean(self) -> float:
             """The exact long-run expected delay; `math.inf` if infinite, `math.nan` if unknown."""
@@ -93,7 +93,7 @@ class DelayDistribution(Described, ABC):
         The same seed must give the same delays however the episodes are split into draws. Episodes are drawn in order,
         each once. `state` is None before episode 0, and afterwards what the previous call returned: everything the
         distribution must remember, as plain values (numbers, strings, lists), since checkpoints store it as JSON.
-        Return None if there is nothing to remember. Do not change the distribution itself: it may serve many runs.
+        Return None if there is nothing to remember. Do not change the distribution itself: many runs may share it.
         """
 
     def sample(self, rng: np.random.Generator, size: int) -> Ints:
@@ -111,13 +111,13 @@ class IndependentDelays(DelayDistribution):
     """Base class of distributions whose delays are i.i.d., with a known cumulative distribution function.
 
     Derive from it as a frozen dataclass and write `cdfs` and `mean`; add `support` if delays are bounded. Delays are
-    drawn by inversion, one uniform number each. So two distributions that are fed the same stream are coupled: if one
-    is stochastically larger, each of its delays is at least as long.
+    drawn by inversion, from one uniform number each. So two distributions with the same stream are coupled: if one is
+    stochastically larger, each of its delays is at least as long.
     """
 
     @property
     def support(self) -> tuple[int, int]:
-        """The minimum and the maximum delay of positive probability; `NEVER` if there is no maximum."""
+        """The minimum and maximum delay with positive probability; `NEVER` if there is no maximum."""
         return 0, NEVER
 
     @abstractmethod
@@ -160,7 +160,7 @@ class IndependentDelays(DelayDistribution):
 
 
 def levels(uniform: Floats) -> Floats:
-    """Return uniform draws as quantile levels: 0, which can be drawn but is no level, becomes half their spacing."""
+    """Return uniform draws as quantile levels: 0, which is not a level, becomes half the spacing of the draws."""
     return np.maximum(uniform, 2.0**-54)
 
 
@@ -189,7 +189,7 @@ def integer_delays(name: str, value: Any, *, maximum: int = NEVER - 1) -> tuple[
     """Return `value` as a tuple of delays in 0..maximum, at least one."""
     delays = indices(name, value, (None,), maximum + 1)
     if not delays.size:
-        raise refuse(name, value, "delays, at least one")
+        raise refuse(name, value, "at least one delay")
     return tuple(delays.tolist())
 
 

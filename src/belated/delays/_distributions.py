@@ -78,7 +78,7 @@ class Tabulated(IndependentDelays):
 
     @cached_property
     def _table(self) -> tuple[Ints, Floats]:
-        """The delays in increasing order; the probability of less than the first, then of at most each."""
+        """The delays in increasing order; the probabilities of less than the first, and of at most each."""
         delays, weights = self._weighted()
         cumulative = np.concatenate([[0.0], np.cumsum(weights)])
         return delays, cumulative / cumulative[-1]
@@ -100,7 +100,7 @@ class Tabulated(IndependentDelays):
 
 @dataclass(frozen=True, repr=False)
 class Multinomial(Tabulated):
-    """The delay `categories[i]` with probability `probabilities[i]`, kept in increasing order of delay.
+    """The delay `categories[i]` with probability `probabilities[i]`, in increasing order of delay.
 
     >>> delay = Multinomial(categories=[10, 20, 30], probabilities=[0.25, 0.5, 0.25])
     >>> delay.mean, delay.quantile(0.75), delay.label
@@ -147,7 +147,7 @@ class Poisson(_OfMean):
     """
 
     def cdfs(self, n: Ints) -> Floats:
-        from scipy import special  # here, since a run need not wait for SciPy
+        from scipy import special  # imported here, since most runs do not need SciPy
 
         below: Floats = special.pdtr(n, self.mean)
         return below
@@ -239,7 +239,7 @@ class Pareto(IndependentDelays):
 
     @property
     def mean(self) -> float:
-        """Σ_{n >= 1} P(τ >= n): the sure terms, then scale^shape ζ(shape, first) without its overflow."""
+        """Σ_{n >= 1} P(τ >= n): the terms equal to one, then scale^shape ζ(shape, first) without overflow."""
         if self.shape <= 1.0:
             return math.inf
         sure, _ = self.support
@@ -259,8 +259,8 @@ class Pareto(IndependentDelays):
 def _power_sum(scale: float, shape: float, first: float) -> float:
     """Σ_{k >= 0} (scale / (first + k))^shape for shape > 1 and first >= scale.
 
-    The powers are taken of ratios <= 1, which cannot overflow as scale^shape can. After the leading terms,
-    Euler and Maclaurin's correction leaves an error far below rounding.
+    Powers of ratios <= 1 cannot overflow, unlike scale^shape. After the leading terms, the Euler-Maclaurin correction
+    leaves an error far below rounding.
     """
     leading = first + np.arange(4096)
     edge = first + leading.size
@@ -315,7 +315,7 @@ class Mixture(IndependentDelays):
 
         Given component i, E exp(g (τ - E τ)) <= exp(v_i² g² / 2) exp(g (m_i - E τ)) with m_i its mean, and m_i
         is a bounded variable of mean E τ, so Hoeffding's lemma bounds the average of the second factor. For
-        bounded mixtures half the whole range is used if it is less. None as soon as one component has none.
+        bounded mixtures half the whole range is used if it is smaller. None if any component has none.
         """
         tails = [delay.subexponential() for _, delay in self._parts]
         known = [tail for tail in tails if tail is not None]
@@ -367,7 +367,7 @@ class Lossy(IndependentDelays):
         return (1.0 - self.missing) * self.of.cdfs(n)
 
     def quantiles(self, q: Floats) -> Ints:
-        # Scaled rather than searched for: at q = 1 - missing an unbounded distribution has no quantile.
+        # Scaled instead of searched: at q = 1 - missing an unbounded distribution has no quantile.
         kept = 1.0 - self.missing
         delays = np.full(q.shape, NEVER)
         delays[q <= kept] = self.of.quantiles(q[q <= kept] / kept)

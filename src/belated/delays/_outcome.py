@@ -1,7 +1,7 @@
-"""Delays that depend on the outcome of an episode: on the first action, on the return, or on what you choose.
+"""Delays that depend on the outcome of an episode: the first action, the return, or your own choice.
 
-The distributions of all outcomes are fed the same uniform number, so which action is taken changes the delay only as
-far as the distributions differ.
+The distributions of all outcomes use the same uniform number, so the action changes the delay only as far as the
+distributions differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from belated.delays._base import (
 from belated.types import Ints, Trajectory
 
 NOTHING, FIRST_ACTION, RETURN = range(3)  # compiled into kernels: belated._kernels.jit counts this file among them
-"""How compiled code computes the outcome: it is 0, the first action, or whether the return is positive."""
+"""Codes of the outcomes that compiled code can compute: 0, the first action, or whether the return is positive."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,8 +35,8 @@ class OutcomeDelays(Described, ABC):
     """Base class of delays that depend on the outcome of the episode: one distribution for each outcome.
 
     Derive from it as a frozen dataclass whose fields are the distributions, and write `outcome`. Optionally write
-    `checked` to validate the fields, and `label` if the one made of the fields is too long. Feedback that is late when
-    the last step of an episode paid:
+    `checked` to validate the fields, and `label` if the default one is too long. For example, feedback that is late if
+    the last step of an episode had a reward:
 
     >>> from belated.delays import Constant
     >>> @dataclass(frozen=True)
@@ -58,17 +58,17 @@ class OutcomeDelays(Described, ABC):
 
     @property
     def distributions_by_outcome(self) -> tuple[DelayDistribution, ...]:
-        """The distributions, in the order of the outcomes: those among the fields, unless a class says otherwise."""
+        """The distributions, in the order of the outcomes; by default those among the fields."""
         values = [getattr(self, field.name) for field in fields(self)]
         flat = [each for value in values for each in (value if isinstance(value, list | tuple) else [value])]
         return tuple(each for each in flat if isinstance(each, DelayDistribution))
 
     @abstractmethod
     def outcome(self, trajectory: Trajectory) -> int:
-        """Return the index of the distribution that delays `trajectory`, the steps that travel together.
+        """Return the index of the delay distribution for `trajectory`, the steps that arrive together.
 
-        These are all steps of an episode, with their actions and rewards as they were played. An episode of a simulator
-        may end before the horizon. `LateFeedback` with the unit "reward" asks for every step: `trajectory.first` is its
+        These are all steps of an episode, with their actions and rewards as played. An episode of a simulator may end
+        before the horizon. `LateFeedback` with the unit "reward" calls this for every step: `trajectory.first` is its
         number. The states are row numbers in a table, features in a simulator, and observations in `LateFeedback`.
         """
 
@@ -114,7 +114,7 @@ class DelayByAction(OutcomeDelays):
 class DelayByReward(OutcomeDelays):
     """The feedback of an episode has the delay `positive` if its return is positive, else `zero`.
 
-    Conversions that are reported some time later, while their absence is never reported:
+    Conversions that are reported later, while their absence is never reported:
 
     >>> from belated.delays import Geometric, Lossy
     >>> never = Lossy(Geometric(mean=1), missing=1.0)
@@ -145,6 +145,6 @@ def next_delays(
     try:
         json.dumps(state, allow_nan=False)
     except (TypeError, ValueError):
-        raise refuse(f"the state of {delay.label}", state, "plain values that JSON can hold") from None
+        raise refuse(f"the state of {delay.label}", state, "plain values that can be JSON") from None
     shape = (count,) if isinstance(delay, DelayDistribution) else (count, None)
     return indices(f"the delays that {delay.label} draws", delays, shape, NEVER + 1).copy(), state

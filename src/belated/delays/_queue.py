@@ -27,17 +27,17 @@ class FeedbackQueue(Generic[T]):
     >>> queue.arrived(1), queue.arrived(2), queue.arrived(3), queue.in_flight, queue.lost
     ([], [(0, 'slow'), (1, 'quick')], [], 0, 1)
 
-    What never arrives is counted, not kept: memory does not grow with it.
+    Items that never arrive are counted, not stored.
     """
 
     def __init__(self) -> None:
         self._due: list[tuple[int, int, T]] = []
         self._in_flight: set[int] = set()
-        self._never: set[int] = set()  # of the episodes since the last plan, those that never arrive
+        self._never: set[int] = set()  # episodes since the last plan whose feedback never arrives
         self._planned = self._lost = 0
 
     def add(self, episode: int, delay: int, item: T) -> None:
-        """Put the `item` of `episode` in flight; it may be neither in the past nor added before."""
+        """Put the `item` of `episode` in flight; the episode must not be in the past or added before."""
         episode = self._not_past(episode)
         delay = integer("delay", delay, at_least=0, at_most=NEVER)
         if episode in self._in_flight or episode in self._never:
@@ -50,7 +50,7 @@ class FeedbackQueue(Generic[T]):
             heapq.heappush(self._due, (episode + delay + 1, episode, item))
 
     def arrived(self, episode: int) -> list[tuple[int, T]]:
-        """Return what is newly usable when planning `episode`, as (origin, item), by origin."""
+        """Return the items that arrive before `episode` is planned, as (origin, item), ordered by origin."""
         self._planned = self._not_past(episode)
         if self._never:
             self._never = {lost for lost in self._never if lost >= self._planned}
@@ -62,7 +62,7 @@ class FeedbackQueue(Generic[T]):
         return [(origin, batch[origin]) for origin in sorted(batch)]
 
     def flush(self) -> list[tuple[int, T]]:
-        """Return everything in flight, by origin, and hold nothing any more."""
+        """Remove and return everything in flight, ordered by origin."""
         rest = sorted((origin, at) for at, (_, origin, _) in enumerate(self._due))
         items = [(origin, self._due[at][2]) for origin, at in rest]
         self._due, self._in_flight = [], set()
@@ -70,7 +70,7 @@ class FeedbackQueue(Generic[T]):
 
     @property
     def in_flight(self) -> int:
-        """Number of items that are still to arrive."""
+        """Number of items that will still arrive."""
         return len(self._in_flight)
 
     @property
@@ -80,7 +80,7 @@ class FeedbackQueue(Generic[T]):
 
     @property
     def oldest(self) -> int | None:
-        """The earliest episode in flight, None if there is none."""
+        """The earliest episode in flight; None if there is none."""
         return min(self._in_flight, default=None)
 
     def waiting(self) -> list[int]:
@@ -88,7 +88,7 @@ class FeedbackQueue(Generic[T]):
         return sorted(self._in_flight)
 
     def items(self) -> list[tuple[int, int, T]]:
-        """Return what is in flight as (due, origin, item), the next one first."""
+        """Return the items in flight as (due, origin, item), earliest first."""
         return sorted(self._due, key=lambda each: each[:2])
 
     def _not_past(self, episode: int) -> int:
@@ -98,10 +98,10 @@ class FeedbackQueue(Generic[T]):
 
 
 def arrival_schedule(delays: Any) -> tuple[Ints, Ints]:
-    """Return when the feedback of episodes 0..K-1 arrives, as `(offsets, order)`.
+    """Return the arrival schedule of episodes 0..K-1, as `(offsets, order)`.
 
     `order[offsets[k]:offsets[k + 1]]` are the episodes whose feedback becomes usable when planning episode k,
-    in increasing order, for k = 0..K-1. What arrives later than that is left out.
+    in increasing order, for k = 0..K-1. Later arrivals are left out.
 
     >>> offsets, order = arrival_schedule(np.array([1, 0, NEVER, 0]))
     >>> offsets.tolist(), order.tolist()
@@ -109,7 +109,7 @@ def arrival_schedule(delays: Any) -> tuple[Ints, Ints]:
     """
     delays = indices("delays", delays, (None,), NEVER + 1)
     episodes = delays.size
-    # Delays are cut at K, where nothing is planned any more, so that adding to them cannot overflow.
+    # Delays are clipped at K, after the last plan, so that additions cannot overflow.
     due = np.arange(episodes) + np.minimum(delays, episodes) + 1
     origins = np.flatnonzero(due < episodes)
     counts = np.bincount(due[origins], minlength=episodes)

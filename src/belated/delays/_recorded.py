@@ -1,4 +1,4 @@
-"""Delays that were observed: drawn again (`Empirical`) or replayed (`Fixed`), from arrays, files or timestamps."""
+"""Recorded delays: resampled (`Empirical`) or replayed (`Fixed`), from arrays, files or timestamps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Empirical(Tabulated):
-    """Delays drawn with replacement from those observed.
+    """Delays drawn with replacement from observed ones.
 
     >>> delay = Empirical([3, 0, 7, 3])
     >>> delay.mean, delay.quantile(0.5), delay.label
@@ -61,10 +61,10 @@ class Fixed(DelayDistribution):
 
     @classmethod
     def from_times(cls, sent: Any, arrived: Any) -> Fixed:
-        """Return the delays of episodes whose feedback was sent and arrived at these times.
+        """Return the delays from the times at which episodes were sent and their feedback arrived.
 
-        Times are numbers, or dates and times of Python or NumPy; nan, NaT or None is feedback that never arrived. An
-        episode sees what has arrived when it is sent. Episodes are sorted by when they were sent.
+        Times are numbers, or dates and times of Python or NumPy; nan, NaT or None means that feedback never arrived. An
+        episode can use feedback that has arrived when it is sent. Episodes are sorted by when they were sent.
 
         >>> Fixed.from_times(sent=[0, 10, 20, 30], arrived=[12, 11, 35, None]).delays[:3]
         (1, 0, 1)
@@ -101,7 +101,7 @@ def read_columns(path: Path, columns: dict[str, str]) -> list[pl.Series]:
     if not path.is_file():
         raise refuse("path", str(path), "a file that exists")
     try:
-        # All rows of a CSV determine its types: a first fraction far down must not be taken for damage.
+        # Types are inferred from all rows of a CSV: a late first fraction must not be mistaken for damage.
         frame = (
             pl.scan_csv(path, infer_schema_length=None, glob=False, try_parse_dates=True)
             if kind == ".csv"
@@ -162,21 +162,21 @@ def as_times(name: str, value: Any) -> Floats:
 
 
 def delays_between(sent: Any, arrived: Any) -> Ints:
-    """Return the delays, in episodes, of feedback that was sent and arrived at these times.
+    """Return delays in episodes, from the times at which episodes were sent and their feedback arrived.
 
-    An episode is planned when it is sent, and sees what has arrived by then: the feedback of episode k is usable at the
-    first k' > k with arrived[k] <= sent[k'], and its delay is k' - k - 1. Episodes are sorted by when they were sent.
-    nan, NaT and None mean that feedback never arrived; feedback that arrived after the last episode was sent has the
-    delay that takes it to the end of the record.
+    An episode is planned when it is sent, with the feedback that has arrived by then: the feedback of episode k is
+    usable at the first k' > k with arrived[k] <= sent[k'], and its delay is k' - k - 1. Episodes are sorted by when
+    they were sent. nan, NaT and None mean that feedback never arrived; feedback that arrived after the last episode was
+    sent gets the delay that ends with the record.
 
     >>> delays_between([0, 10, 20, 30], [12, 11, None, 99]).tolist() == [1, 0, NEVER, 0]
     True
     """
     start, end = as_times("sent", sent), as_times("arrived", arrived)
     if start.ndim != 1 or not start.size or not np.isfinite(start).all():
-        raise refuse("sent", sent, "a time for each episode, at least one")
+        raise refuse("sent", sent, "a time for each of at least one episode")
     if end.shape != start.shape:
-        raise refuse("arrived", arrived, f"of shape {start.shape}, a time for each that was sent")
+        raise refuse("arrived", arrived, f"of shape {start.shape}, one time for each episode sent")
     if (end < start).any():
         wrong = int(np.flatnonzero(end < start)[0])
         raise InvalidInputError(f"arrived must not be before sent, but is in row {wrong + 1}")

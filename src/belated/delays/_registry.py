@@ -44,7 +44,7 @@ _CLASSES: tuple[type[DelayDistribution | OutcomeDelays], ...] = (
     DelayByReward,
 )
 DELAYS = {short_name(each): each for each in _CLASSES}
-"""The library's delay distributions by name: `poisson`, `byaction`."""
+"""The built-in delay distributions by name: `poisson`, `byaction`."""
 
 KIND = Kind(
     field="distribution",
@@ -57,7 +57,7 @@ KIND = Kind(
 
 
 def delay_from_text(text: str) -> DelayDistribution:
-    """Return the distribution that a short text describes: its name, then settings after a colon.
+    """Parse a distribution from text: its name, and settings after a colon.
 
     >>> delay_from_text("pareto:shape=1,scale=500")
     Pareto(shape=1.0, scale=500.0, kind='classical')
@@ -80,9 +80,9 @@ def delay_from_text(text: str) -> DelayDistribution:
 
 
 def delay_from_dict(values: Any) -> DelayDistribution | OutcomeDelays:
-    """Return the distribution that plain values describe, the inverse of `to_dict`.
+    """Return the distribution described by plain values, the inverse of `to_dict`.
 
-    The field `distribution` is one of the library's names, one that an installed package adds, or `module:Name`.
+    The field `distribution` is a built-in name, one registered by an installed package, or `module:Name`.
 
     >>> delay_from_dict({"distribution": "poisson", "mean": 50})
     Poisson(mean=50.0)

@@ -19,7 +19,7 @@ from belated.types import Ints
 
 AT_ONCE = Constant(0)
 LATE = 2**60
-"""Longer delays are not postponed: no run lasts so long, and adding an episode number could overflow."""
+"""Longer delays are not postponed: no run is that long, and adding an episode number could overflow."""
 MOST_WORK = 2**40
 """The maximum work of an episode in a backlog, so that backlogs are 64-bit integers."""
 
@@ -237,7 +237,7 @@ class Backlog(DelayDistribution):
         left = 0 if _is_start(first, state) else integer("state", state, at_least=0, at_most=2 * LATE)
         drawn, _ = self.work.draw(rng, count, first, None)
         work = np.minimum(drawn, MOST_WORK)
-        # B_k = C_k - min(0, C_1, ..., C_k) with C_k the work that has come less what could have been done
+        # B_k = C_k - min(0, C_1, ..., C_k) with C_k the work so far minus the capacity so far
         sums = np.concatenate([[left], left + np.cumsum(work - self.rate)])
         backlog = sums - np.minimum(np.minimum.accumulate(sums), 0)
         ready = -(-(backlog[:-1] + work) // self.rate)  # whole episodes, rounded up
@@ -245,7 +245,7 @@ class Backlog(DelayDistribution):
 
 
 def _is_start(first: int, state: Any) -> bool:
-    """Return whether nothing was drawn yet; raise InvalidInputError if `state` does not fit."""
+    """Return whether nothing was drawn yet; raise InvalidInputError if `state` contradicts `first`."""
     if (state is None) != (first == 0):
         raise refuse("state", state, "what the previous draw returned, None for the first")
     return state is None

@@ -1,4 +1,4 @@
-"""`AdversarialMDP`: fixed transitions, rewards that an adversary chooses anew for every episode."""
+"""`AdversarialMDP`: fixed transitions, and rewards that an adversary chooses for every episode."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class AdversarialMDP(FiniteMDP):
 
     def _fill(self, transitions: Any, tables: Floats, known_dynamics: bool, name: str) -> None:
         flag("known_dynamics", known_dynamics)
-        # the mean of numbers within [0, 1] may leave it by rounding
+        # rounding may move the mean outside [0, 1]
         means = np.clip(tables.mean(axis=0), 0.0, 1.0)
         super().__init__(transitions, means, name=name, known_dynamics=known_dynamics)
         tables.flags.writeable = False

@@ -26,14 +26,14 @@ def asked(what: str, ask: Callable[[], T]) -> T:
 
 
 def checked_reset(name: str, found: Any) -> tuple[Any, Any]:
-    """Return the first observation and the info that `reset` has returned."""
+    """Validate the result of `reset`: the first observation and the info."""
     if not isinstance(found, tuple) or len(found) != 2:
         raise refuse(f"what reset of {name} returns", found, "a pair (observation, info)")
     return found
 
 
 def checked_step(name: str, found: Any, where: str = "") -> tuple[Step, Any]:
-    """Return what `step` has returned: of the observation nothing is known, the reward is a number."""
+    """Validate the result of `step`, except the observation."""
     if not isinstance(found, tuple) or len(found) != 5:
         expected = "five values (observation, reward, terminated, truncated, info)"
         raise refuse(f"what step of {name} returns", found, expected)
@@ -46,7 +46,7 @@ def checked_step(name: str, found: Any, where: str = "") -> tuple[Step, Any]:
 
 
 def checked_reward(name: str, reward: Any, where: str = "") -> float:
-    """Return a reward as a finite number that is not too large; one in an array without axes will do."""
+    """Return a reward as a finite number of bounded magnitude; a zero-dimensional array is accepted."""
     is_number = isinstance(reward, int | float | np.integer | np.floating | np.bool)
     if isinstance(reward, np.ndarray):
         is_number = reward.shape == () and reward.dtype.kind in "fiub"

@@ -22,7 +22,7 @@ STEEPNESS = 3.0
 class Bandit(FiniteMDP):
     """A contextual bandit: in each round a context, one action, one reward.
 
-    The algorithms for MDPs cap action values at 1, so they cannot tell larger means apart.
+    Algorithms for MDPs cap action values at 1, so they cannot distinguish larger means.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Bandit(FiniteMDP):
 
 
 class LinearBandit(Bandit):
-    """Random actions in the unit ball, and rewards that depend on xᵀθ* alone.
+    """Random actions in the unit ball, and rewards that depend only on xᵀθ*.
 
     θ* is uniform on the unit sphere and every action x uniform in the unit ball of `dimension` dimensions. There is
     one set of `actions` actions (`sets="fixed"`), or there are `contexts` of them (default 1000), of which each round

@@ -53,9 +53,8 @@ class FiniteMDP:
     name
         Used in labels and file names.
     known_dynamics
-        Tell the agent the transitions and the start; it is never told the rewards.
-    discount
-        γ, within (0, 1]: a reward of step h counts γ^h times in values, and for agents. Only some agents can discount.
+        Whether the agent knows the transitions and the start; rewards are never known. discount γ, within (0, 1]: the
+        reward of step h is weighted by γ^h in values and for agents. Only some agents support it.
 
     Examples
     --------
@@ -110,7 +109,7 @@ class FiniteMDP:
         return {key: value for key, value in self.__dict__.items() if key not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # unpickled arrays are writable, which is another type to the compiler
+        # unpickled arrays are writable, a different type for the compiler
         for value in state.values():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -149,7 +148,7 @@ class FiniteMDP:
 
     @property
     def discount(self) -> float:
-        """γ, which is 1 unless it was given."""
+        """γ; 1 by default."""
         return self._discount
 
     @property
@@ -183,7 +182,7 @@ class FiniteMDP:
 
     @cached_property
     def problem(self) -> TableProblem:
-        """What an agent knows of this MDP."""
+        """What an agent knows about this MDP."""
         dynamics = Dynamics(self._transitions, self._start) if self._known_dynamics else None
         return TableProblem(
             self._features,
@@ -276,7 +275,7 @@ class FiniteMDP:
         [[1.0], [0.75], [0.0]]
         """
         values = np.empty((self.horizon + 1, self.states))
-        actions = self._checked(policy).copy()  # read-only arrays would be compiled once more
+        actions = self._checked(policy).copy()  # read-only arrays would be compiled separately
         kernels.policy_values(self.world, integer("episode", episode, at_least=0), actions, values)
         return values
 
@@ -297,7 +296,7 @@ class FiniteMDP:
     def rollout(
         self, policy: TablePolicy, rng: np.random.Generator, *, episode: int = 0, start: int | None = None
     ) -> Trajectory:
-        """Play one episode of `policy`, from `start` if given; see `draws` for how many random numbers it takes.
+        """Play one episode of `policy`, from `start` if given; see `draws` for the number of random numbers.
 
         >>> mdp = FiniteMDP([[[0, 1]], [[1, 0]]], [[0.5], [1]], horizon=3)
         >>> mdp.rollout(mdp.optimal_policy(), np.random.default_rng(0)).rewards.tolist()
@@ -317,7 +316,7 @@ class FiniteMDP:
     def transition(
         self, step: int, state: int, action: int, rng: np.random.Generator, *, episode: int = 0
     ) -> tuple[int, float]:
-        """Draw the next state and the reward of one step, with the numbers that `rollout` draws for it."""
+        """Draw the next state and the reward of one step, with the same random numbers as `rollout`."""
         world = self.world
         slot = step if len(world.transitions) > 1 else 0
         reward = float(world.rewards[episode % len(world.rewards)][slot, state, action])
@@ -331,7 +330,7 @@ class FiniteMDP:
     def reset(self, *, seed: int, episode: int) -> int:
         """Begin `episode` of the run with `seed` and return its first state.
 
-        Where every episode draws equally many numbers, they are those of the same episode in a run.
+        If every episode draws the same number of random numbers, they are those of the same episode in a run.
         """
         rng = stream(seed, "environment")
         if self.draws is not None:
@@ -343,13 +342,13 @@ class FiniteMDP:
         return state
 
     def step(self, action: int) -> Step:
-        """Take an action in the episode that was begun in this thread."""
+        """Take an action in this thread's episode."""
         if not hasattr(self._playing, "episode"):
             raise InvalidInputError("reset must be called before step: no episode has begun in this thread")
         episode, step, state, rng = self._playing.episode
         integer("action", action, at_least=0, at_most=self.actions - 1)
         if step == self._horizon:
-            raise InvalidInputError(f"step must be called at most {self._horizon} times an episode: it is over")
+            raise InvalidInputError(f"step must be called at most {self._horizon} times per episode: it is over")
         after, reward = self.transition(step, state, action, rng, episode=episode)
         self._playing.episode = episode, step + 1, after, rng
         return Step(after, reward, False, step + 1 == self._horizon)
@@ -359,7 +358,7 @@ class FiniteMDP:
         return int(observation)
 
     def linearity(self, policy: TablePolicy | None = None) -> Linearity:
-        """Return how far rewards and transitions are from linear in the features, and the value that costs.
+        """Return how far rewards and transitions are from linear in the features, and the resulting loss of value.
 
         The weighted errors are those of the pairs that `policy` visits; an optimal one by default.
 
@@ -502,8 +501,8 @@ class Linearity(NamedTuple):
     visited_transition_error: float
     """The same for transitions, with the total variation (half the sum of absolute errors) of each pair."""
     value_lost: float
-    """V* minus the value of the policy that is optimal for the fit: the cost of planning with these features, however
-    many episodes were seen."""
+    """V* minus the value of the policy that is optimal for the fit: the cost of planning with these features, even with
+    unlimited data."""
 
 
 def linearity(mdp: FiniteMDP, transitions: Floats, policy: TablePolicy | None) -> Linearity:

@@ -1,4 +1,4 @@
-"""The environments of the library as Gymnasium sees them; importing this file needs gymnasium."""
+"""Built-in environments as Gymnasium environments; importing this file needs gymnasium."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ RENDER_MODES = ["ansi", "rgb_array"]
 
 
 class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
-    """What all have in common: the observation is the state, `info["step"]` the number of steps taken so far.
+    """Base class: the observation is the state, `info["step"]` the number of steps taken so far.
 
-    An episode terminates after `horizon` steps. Where the rewards or the start change from episode to episode, episodes
+    An episode terminates after `horizon` steps. If the rewards or the start change from episode to episode, episodes
     are counted from a seeded reset on, or given as `options={"episode": k}`.
     """
 
@@ -96,7 +96,7 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
     @property
     @abstractmethod
     def noisy(self) -> bool:
-        """Whether noise of any size is added to the rewards."""
+        """Whether unbounded noise is added to the rewards."""
 
     @abstractmethod
     def _first(self) -> int:
@@ -127,7 +127,7 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), reward, self._step == self.horizon, False, {"step": self._step}
 
     def render(self) -> Any:
-        """Return the state as text (`ansi`) or as a picture (`rgb_array`), whichever was chosen at the start."""
+        """Return the state as text (`ansi`) or as an image (`rgb_array`), depending on the render mode."""
         scene = Scene(self.label, self._states, self._columns, self._state, self._step, self._last)
         if self.render_mode == "ansi":
             return as_text(scene, self.horizon)
@@ -135,7 +135,7 @@ class LibraryEnv(gymnasium.Env[np.int64, np.int64]):
 
 
 class FiniteMDPEnv(LibraryEnv):
-    """A `FiniteMDP` that is played through `reset` and `step`; made by `as_gymnasium`.
+    """A `FiniteMDP` with Gymnasium's interface; created by `as_gymnasium`.
 
     The draws are those of `FiniteMDP.rollout`, in the same order.
     """
@@ -171,7 +171,7 @@ class FiniteMDPEnv(LibraryEnv):
 
 
 class NamedMDPEnv(FiniteMDPEnv):
-    """An environment of the library by its name, as `gymnasium.make` makes it."""
+    """A built-in environment by name, for `gymnasium.make`."""
 
     def __init__(self, environment: str, render_mode: str | None = None, **settings: Any) -> None:
         super().__init__(environment_from_dict({"environment": environment, **settings}), render_mode)
@@ -180,7 +180,7 @@ class NamedMDPEnv(FiniteMDPEnv):
 class DeepSeaEnv(LibraryEnv):
     """`DeepSea` without tables, which grow with the fourth power of the size; the same draws, the same episodes."""
 
-    #: A sea of up to this size has tables when somebody asks for them.
+    #: Maximum size for which tables are available.
     MOST_TABLES = 20
 
     def __init__(
@@ -210,7 +210,7 @@ class DeepSeaEnv(LibraryEnv):
         return self._stochastic
 
     def _first(self) -> int:
-        self.np_random.random()  # as a finite MDP draws its first state
+        self.np_random.random()  # like the draw of a finite MDP's first state
         return 0
 
     def _move(self, action: int) -> tuple[int, float]:

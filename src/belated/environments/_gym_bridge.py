@@ -46,14 +46,14 @@ def from_gymnasium(
     """Return a tabular Gymnasium environment, one with a table `P`, as a `FiniteMDP` of `horizon` steps.
 
     `kwargs` go to `gymnasium.make` when an id is given. States and actions keep their numbers, features are
-    one-hot, and the start is the environment's `initial_state_distrib`, or state 0 without one. A state that
-    ends the episode becomes absorbing, with reward 0 from then on. Rewards that depend on the next state are
-    replaced by their mean, which leaves all values as they are.
+    one-hot, and the start is the environment's `initial_state_distrib`, or state 0 without one. Terminal states become
+    absorbing, with reward 0. Rewards that depend on the next state are replaced by their mean, which leaves all values
+    unchanged.
 
     With `reward_range=(low, high)` each reward r, the absorbing zeros included, becomes
     (r - low) / (high - low); a policy worth V there is worth (V - horizon × low) / (high - low) here, so the
     order of policies is the same. Without it, rewards within [0, 1] are left alone, and others are rescaled
-    with the smallest and the largest mean reward. With a `discount` γ a reward of step h counts γ^h times.
+    with the smallest and the largest mean reward. With a `discount` γ the reward of step h is weighted by γ^h.
 
     >>> lake = from_gymnasium("FrozenLake-v1", horizon=20, is_slippery=False)
     >>> lake.optimal_value
@@ -93,7 +93,7 @@ def from_gymnasium(
 
 
 def load_gymnasium() -> Any:
-    """Return the module `gymnasium`, or say what to install."""
+    """Return the module `gymnasium`; the error names the extra if it is missing."""
     return needed("gymnasium", "gym")
 
 
@@ -120,7 +120,7 @@ def _table(table: Any) -> tuple[Floats, Floats, npt.NDArray[np.bool]]:
 
 
 def _terminal_states(transitions: Floats, ends: npt.NDArray[np.bool], start: Floats) -> npt.NDArray[np.bool]:
-    """Return which states end the episode; only what can be reached from the start counts."""
+    """Return which of the reachable states are terminal."""
     going = start > 0
     ended = np.zeros_like(going)
     frontier = going
@@ -151,7 +151,7 @@ def _rescaled(rewards: Floats, reward_range: tuple[float, float] | None) -> Floa
         return rewards
     else:
         low, high = float(rewards.min()), float(rewards.max())
-        high = high if high > low else low + 1.0  # a constant reward is worth nothing to choose by
+        high = high if high > low else low + 1.0  # a constant reward does not affect the choice
     scaled: Floats = np.clip((rewards - low) / (high - low), 0.0, 1.0)
     return scaled
 

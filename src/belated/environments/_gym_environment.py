@@ -37,12 +37,12 @@ from belated.types import (
     checked_discount,
 )
 
-#: Random play, to learn what is not stated: the number of episodes, and the maximum number of steps.
+#: Random play, to infer what is not declared: number of episodes, and maximum number of steps.
 RANDOM_EPISODES, RANDOM_STEPS = 20, 2_000
 
 
 class RandomPlay:
-    """Episodes of random actions, always with the same seeds; played only when they are needed."""
+    """Episodes of random actions with fixed seeds, played only when needed."""
 
     def __init__(self, environment: GymEnvironment, env: Any) -> None:
         self._environment, self._env, self.horizon = environment, env, environment.horizon
@@ -56,7 +56,7 @@ class RandomPlay:
             observations.append(deepcopy(asked.inside(asked.asked_reset(env, seed=episode))))
             for _ in range(min(self.horizon, RANDOM_STEPS - len(rewards))):
                 step = asked.asked_step(env, int(rng.integers(asked.actions)), " in random play")
-                observations.append(deepcopy(asked.inside(step.observation)))  # it may be written over
+                observations.append(deepcopy(asked.inside(step.observation)))  # it may be overwritten
                 rewards.append(step.reward)
                 if step.terminated or step.truncated:
                     break
@@ -72,7 +72,7 @@ class RandomPlay:
 
 
 def spaces_of(env: Any) -> tuple[Any, Any]:
-    """Return the spaces of actions and observations, None where the environment states none."""
+    """Return the action and observation spaces; None if the environment does not declare them."""
     return asked(
         f"the spaces of {type(env).__name__}",
         lambda: (getattr(env, "action_space", None), getattr(env, "observation_space", None)),
@@ -80,7 +80,7 @@ def spaces_of(env: Any) -> tuple[Any, Any]:
 
 
 def checked_actions(space: Any) -> tuple[int, int]:
-    """Return how many actions there are, and the number of the first."""
+    """Return the number of actions, and the number of the first action."""
     from gymnasium import spaces
 
     if not isinstance(space, spaces.Discrete):
@@ -89,7 +89,7 @@ def checked_actions(space: Any) -> tuple[int, int]:
 
 
 def checked_features(features: Any, seen: Seen) -> tuple[FeatureMap | None, FeatureMap]:
-    """Return the feature map that was given, None if it is left to the library, and the one to be used."""
+    """Return the given feature map, None if it is chosen automatically, and the one to use."""
     seen.check()
     given = features_from_dict(features) if isinstance(features, Mapping) else features
     if isinstance(features, str):
@@ -104,7 +104,7 @@ def checked_features(features: Any, seen: Seen) -> tuple[FeatureMap | None, Feat
 
 
 def checked_range(reward_range: Any) -> tuple[float, float]:
-    """Return a range that was given, the least reward below the largest."""
+    """Validate a given range: the minimum reward must be below the maximum."""
     given = array("reward_range", reward_range, (2,))
     low, high = moderate("reward_range", given, LARGEST_NUMBER).tolist()
     if not low < high:
@@ -113,20 +113,20 @@ def checked_range(reward_range: Any) -> tuple[float, float]:
 
 
 def digest(thing: Any) -> str:
-    """Return a digest that tells one unnamed function or object from another."""
+    """Return a digest that identifies an unnamed function or object."""
     code = getattr(thing, "__code__", None)
     if code is not None:
         text = repr((code.co_code, code.co_consts, code.co_names)).encode()
     else:
         try:
             text = pickle.dumps(thing)
-        except Exception:  # pickle raises nearly anything
+        except Exception:  # pickle may raise anything
             text = repr(thing).encode()
     return hashlib.sha256(re.sub(rb" at 0x[0-9a-f]+", b"", text)).hexdigest()
 
 
 def described(features: FeatureMap) -> dict[str, Any]:
-    """Return the plain values of a feature map, or a digest if it has none."""
+    """Return the plain values of a feature map, or a digest."""
     try:
         values: dict[str, Any] = features.to_dict()  # type: ignore[attr-defined]
         return values
@@ -135,7 +135,8 @@ def described(features: FeatureMap) -> dict[str, Any]:
         return {"features": type(features).__name__, "size": features.size, "digest": digest(inner)}
 
 
-#: Of environments without a table, made with their usual settings. Zero is in each: that is what a terminal state pays.
+#: Reward ranges of environments without a table, with default settings. Each includes zero, the value of a terminal
+#: state.
 KNOWN: dict[str, tuple[float, float]] = {
     "CartPole-v0": (0.0, 1.0),
     "CartPole-v1": (0.0, 1.0),
@@ -143,12 +144,12 @@ KNOWN: dict[str, tuple[float, float]] = {
     "Acrobot-v1": (-1.0, 0.0),
     "Blackjack-v1": (-1.0, 1.0),
 }
-#: Wrappers that leave rewards and observations alone.
+#: Wrappers that do not change rewards and observations.
 _HARMLESS = ("OrderEnforcing", "PassiveEnvChecker", "TimeLimit")
 
 
 def is_plain(env: Any) -> bool:
-    """Tell whether nothing is wrapped around `env` that could change what it pays or shows."""
+    """Whether no wrapper of `env` could change rewards or observations."""
     while env is not env.unwrapped:
         if type(env).__name__ not in _HARMLESS or not type(env).__module__.startswith("gymnasium."):
             return False
@@ -157,23 +158,23 @@ def is_plain(env: Any) -> bool:
 
 
 def is_ours(env: Any) -> bool:
-    """Tell whether `env` is an environment of this library with nothing wrapped around it."""
+    """Whether `env` is an unwrapped environment of this library."""
     return type(env.unwrapped).__module__ == "belated.environments._finite_env" and is_plain(env)
 
 
 def finite(env: Any) -> FiniteMDP | None:
-    """Return the MDP behind an environment of this library, where it is small enough for tables."""
+    """Return the MDP of an environment of this library, if it is small enough for tables."""
     mdp: FiniteMDP | None = env.unwrapped.mdp if is_ours(env) else None
     return mdp
 
 
 def is_noisy(env: Any) -> bool:
-    """Tell whether `env` adds noise of any size to its rewards."""
+    """Whether `env` adds unbounded noise to its rewards."""
     return is_ours(env) and bool(env.unwrapped.noisy)
 
 
 def known_range(env: Any) -> tuple[float, float] | None:
-    """Return the range of the rewards if it is known, 0 included; else None."""
+    """Return the range of the rewards, including 0, if it is known; else None."""
     core = env.unwrapped
     if not is_plain(env):
         return None
@@ -193,7 +194,7 @@ def known_range(env: Any) -> tuple[float, float] | None:
 
 
 def learned_range(rewards: Sequence[float]) -> tuple[float, float]:
-    """Return the least and the largest of the rewards that were seen, 0 included."""
+    """Return the minimum and maximum of the observed rewards, including 0."""
     low, high = _with_zero(rewards)
     if low == high:
         raise InvalidInputError(
@@ -216,30 +217,30 @@ FACTORY = Kind(
     fits=lambda made: isinstance(made, load_gymnasium().Env),
     fits_class=lambda kind: issubclass(kind, load_gymnasium().Env),
 )
-"""What makes a Gymnasium environment, in the field `factory` of a specification."""
+"""Factories of Gymnasium environments, in the field `factory` of a specification."""
 
 
 class GymEnvironment:
-    """A Gymnasium environment: an id, or a function that makes one, with `kwargs` for either.
+    """A Gymnasium environment, given by an id or a factory function, with `kwargs` for either.
 
     Actions must be `Discrete`; observations `Discrete`, `MultiDiscrete`, `MultiBinary`, `Box`, `Text`, or `Tuple` or
-    `Dict` of these. For an episode of a run the environment is reset with a seed made of the run's and the episode's
-    number, so that it does not depend on what was played before.
+    `Dict` of these. For each episode the environment is reset with a seed derived from the run's seed and the episode
+    number, so that episodes do not depend on earlier ones.
 
-    What is left out is found out when the object is made:
+    Missing arguments are inferred when the object is created:
 
-    - `horizon`: the limit of steps that the environment states. An episode that it cuts is not over: truncation is not
-      termination. (For an environment of this library it is the setting of that name, where it has one.)
-    - `features`: `belated.features.automatic`, where nothing depends on the bounds that the space states. With
-      "learned" they are those of a network in any case. A map that is given without ranges has the bounds of the space
-      or, where it states none, the minimum and the maximum of 20 episodes of random play (2 000 steps at most), always
-      with the same seeds; what is beyond counts as the bound.
-    - `reward_range`: known for Gymnasium's classic control and toy text and for the environments of this library; else
-      the least and the largest reward of the same random play, and 0. Where the range is given or known, another reward
-      is refused; where it was learned it is not, and may lie outside.
+    - `horizon`: the step limit that the environment declares. Truncation at this limit is not termination. (For an
+    environment of this library it is the setting of that name, if it has one.)
+    - `features`: `belated.features.automatic`, which does not depend on the declared bounds of the space. With
+    "learned" they are those of a network in any case. A map without ranges gets the bounds of the space or, if there
+    are none, the minimum and maximum over 20 episodes of random play (at most 2 000 steps) with fixed seeds; values
+    beyond are clipped.
+    - `reward_range`: known for Gymnasium's classic control and toy text and for the environments of this library;
+    otherwise the minimum and maximum reward of the same random play, including 0. If the range is given or known,
+    rewards outside are rejected; if it was inferred, they are accepted.
 
-    `discount` is γ, within (0, 1]: a reward of step h counts γ^h times for agents, and in exact values where there is a
-    table. Only some agents can discount. Returns in rows remain sums of rewards.
+    `discount` is γ, within (0, 1]: the reward of step h is weighted by γ^h for agents, and in exact values if there is
+    a table. Only some agents support it. Returns in rows are undiscounted.
 
     >>> car = GymEnvironment("MountainCar-v0")
     >>> car
@@ -249,13 +250,13 @@ class GymEnvironment:
     actions: int
     """Number of actions, A."""
     horizon: int
-    """Steps after which an episode is cut, H."""
+    """Steps after which an episode is truncated, H."""
     features: FeatureMap
-    """The feature map, with everything filled in."""
+    """The fitted feature map."""
     reward_range: tuple[float, float]
-    """The least and the largest reward of one step."""
+    """Minimum and maximum reward of one step."""
     discount: float
-    """γ; 1 where none was given."""
+    """γ; 1 by default."""
 
     def __init__(
         self,
@@ -299,10 +300,10 @@ class GymEnvironment:
         return f"GymEnvironment({self.name!r}, {shown}, reward_range={self.reward_range})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the environments that were made; reject what cannot be made again elsewhere."""
+        """Leave out the created environments; raise an error if they cannot be recreated elsewhere."""
         try:
             pickle.dumps((self._source, self._kwargs))
-        except Exception as error:  # pickle raises nearly anything
+        except Exception as error:  # pickle may raise anything
             raise InvalidInputError(
                 f"id_or_factory must be an id, or a function that can be imported by name, to be copied to another "
                 f"process, got {self._source!r}: {error}"
@@ -353,14 +354,14 @@ class GymEnvironment:
 
     @property
     def name(self) -> str:
-        """The id, or the name of the function that makes it."""
+        """The id, or the name of the factory."""
         if isinstance(self._source, str):
             return self._source
         return str(getattr(self._source, "__name__", type(self._source).__name__))
 
     @property
     def label(self) -> str:
-        """The name and what was chosen, safe to use in a file name."""
+        """The name and the chosen settings, safe to use in a file name."""
         chosen = [f"{key}={value}" for key, value in sorted(self._kwargs.items())]
         cut = f"h{self._given_horizon}" if self._given_horizon is not None else ""
         features = self._given_features
@@ -370,7 +371,7 @@ class GymEnvironment:
 
     @cached_property
     def problem(self) -> SimulatorProblem:
-        """What an agent knows of this environment when it plays on features."""
+        """What an agent knows about this environment when it plays on features."""
         mdp = finite(self._env)
         return SimulatorProblem(
             self.features,
@@ -392,7 +393,7 @@ class GymEnvironment:
         seed, episode = integer("seed", seed, at_least=0), integer("episode", episode, at_least=0)
         self._local.place = episode, 0
         if mdp is not None and mdp.draws is not None:
-            # the draws of `FiniteMDP.rollout` in a run with this seed, of which each episode makes equally many
+            # the random numbers of `FiniteMDP.rollout` in a run with this seed: the same number for each episode
             rng = stream(seed, "environment")
             rng.bit_generator.advance(episode * mdp.draws)  # type: ignore[attr-defined]
             env.unwrapped.np_random = rng
@@ -401,7 +402,7 @@ class GymEnvironment:
         return self.asked_reset(env, seed=episode_seed(seed, episode), options=options)
 
     def step(self, action: int) -> Step:
-        """Take an action; rewards that are not finite, or not within a stated range, raise `InvalidInputError`."""
+        """Take an action; raise `InvalidInputError` for a reward that is not finite or outside a stated range."""
         env = self._env
         episode, step = getattr(self._local, "place", (None, -1))
         if step < 0:
@@ -415,12 +416,12 @@ class GymEnvironment:
         slack = REWARD_SLACK * (high - low)
         if self._stated and not low - slack <= found.reward <= high + slack:
             raise refuse(f"a reward of {self.name}{where}", found.reward, f"within {self.reward_range}")
-        if is_ours(env):  # it ends when its steps are up, which is a cut and no terminal state
+        if is_ours(env):  # it terminates at its step limit, which is a truncation here
             return found._replace(terminated=False, truncated=found.terminated or found.truncated)
         return found
 
     def encode(self, observation: Any) -> SparseVector | SparseRows:
-        """Return the features of an observation; one that no state can have raises `InvalidInputError`."""
+        """Return the features of an observation; raise `InvalidInputError` if it is invalid."""
         return self.features.encode(self.inside(observation))
 
     def asked_reset(self, env: Any, **given: Any) -> Any:
@@ -433,9 +434,9 @@ class GymEnvironment:
         return checked_step(self.name, asked(f"step of {self.name}", lambda: env.step(taken)), where)[0]
 
     def inside(self, observation: Any) -> Any:
-        """Return an observation that can be played; raise `InvalidInputError` for another.
+        """Return a valid observation; raise `InvalidInputError` if it is invalid.
 
-        Real numbers may lie beyond the bounds that their space states, of which a warning tells once.
+        Real numbers may be outside the bounds of their space, which is reported once by a warning.
         """
         fault = self._fault(observation)
         if fault is not None and (fault.fatal or not self._told):
@@ -445,12 +446,12 @@ class GymEnvironment:
             if fault.fatal:
                 raise InvalidInputError(said)
             self._told = True
-            warnings.warn(f"{said}; it is played as it is, and others like it are not mentioned", stacklevel=2)
+            warnings.warn(f"{said}; it is used as it is, and further ones are not reported", stacklevel=2)
         return observation
 
     @cached_property
     def table(self) -> FiniteMDP | None:
-        """The same environment with all its tables, where it has some: exact values, and agents that need a table.
+        """The same environment as a table, if it has one: for exact values, and for agents that need a table.
 
         Its rewards are (r - low) / (high - low) with the `reward_range`, unless that is (0, 1).
         """
@@ -462,28 +463,28 @@ class GymEnvironment:
             return None
         try:
             return from_gymnasium(env, self.horizon, self.reward_range, self.discount)
-        except InvalidInputError:  # a table that does not say which states are terminal
+        except InvalidInputError:  # a table without consistent terminal states
             return None
 
     @property
     def own_table(self) -> FiniteMDP | None:
-        """The `table` of an environment of this library, unless features were given: it is played as it is directly."""
+        """The `table` of an environment of this library, unless features were given; it is played directly."""
         return self.table if self._given_features is None and is_ours(self._env) else None
 
     @property
     def optimal_value(self) -> float | None:
-        """The value of the best policy from the start, where there is a table."""
+        """The optimal value from the start, if there is a table."""
         return None if self.table is None else float(self.table.start @ self.in_rewards(self.table.optimal_values())[0])
 
     def in_rewards(self, values: Floats) -> Floats:
-        """Return values (H+1, S) of the `table` as sums of this environment's own rewards, discounted as they are."""
+        """Convert values (H+1, S) of the `table` to the scale of this environment's own rewards."""
         low, high = self.reward_range
         weights = self.discount ** np.arange(self.horizon)
         left = np.append(np.cumsum(weights)[::-1], 0.0)[:, np.newaxis]  # Σγⁱ over the steps to go
         return values * (high - low) + low * left
 
     def tabulated(self, played: Trajectory) -> Trajectory:
-        """Return an episode as one of the `table`: as long as the horizon, its terminal state never left."""
+        """Convert an episode to one of the `table`: extended to the horizon in its terminal state."""
         low, high = self.reward_range
         missing = self.horizon - len(played.actions)
         states = [int(state.indices[0]) for state in played.states]
@@ -522,7 +523,7 @@ class GymEnvironment:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GymEnvironment:
-        """Return the environment that plain values describe.
+        """Return the environment described by plain values.
 
         The fields are `id` or `factory` ("package.module:name" of a class derived from `gymnasium.Env`, or of a
         function that is annotated with one), and `horizon`, `features`, `reward_range`, `discount` and `kwargs`, which
@@ -544,7 +545,7 @@ class GymEnvironment:
         return cls(source, **settings, **kwargs)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the rows of a run depend on: what was given, a digest of it if it has no name, what was found."""
+        """Return everything that the rows of a run depend on: arguments (or digests) and inferred settings."""
         try:
             given = self.to_dict()
         except InvalidInputError:
@@ -568,7 +569,7 @@ def episode_seed(seed: int, episode: int) -> int:
 
 
 def any_environment_from_dict(specification: Mapping[str, Any]) -> FiniteMDP | GymEnvironment:
-    """Return the environment that `specification` describes: a table or a simulator.
+    """Return the environment described by `specification`: a table or a simulator.
 
     >>> any_environment_from_dict({"environment": "gymnasium", "id": "CartPole-v1", "horizon": 200}).horizon
     200

@@ -12,7 +12,7 @@ from belated.types import Floats, Ints
 
 
 class World(NamedTuple):
-    """What compiled code needs of a finite MDP.
+    """The tables of a finite MDP for compiled code.
 
     The tables have T slots: one when nothing depends on the step, else one per step. The rewards of episode k are those
     of variant k mod G; most worlds have only one.
@@ -41,8 +41,7 @@ class World(NamedTuple):
 def cumulated(probabilities: Floats) -> Floats:
     """Return read-only cumulative sums over the last axis, exactly 1 from the last positive entry on.
 
-    The forced ones make sure that a uniform draw below 1 never lands on an impossible state, whatever
-    the rounding of the sums.
+    The forced ones ensure that a uniform draw below 1 never selects an impossible state, despite rounding.
 
     >>> cumulated(np.array([0.5, 0.5, 0.0])).tolist()
     [0.5, 1.0, 1.0]
@@ -65,7 +64,7 @@ def first_above(cumulative: Floats, uniform: float) -> int:
     first, length = 0, cumulative.shape[0]
     while length > 1:
         half = length // 2
-        # a product, not a branch: which way it goes is random, so a processor would guess it wrong every other time
+        # a product instead of a branch, which would be mispredicted half of the time
         first += half * (cumulative[first + half - 1] <= uniform)
         length -= half
     return first
@@ -90,8 +89,8 @@ def play_episode(
 ) -> None:
     """Play `policy` (H, S) from `states[0]` on into `states` (H+1), `actions` (H) and `rewards` (H).
 
-    Draws per step one uniform for the next state and one more number if the reward is random: the number of draws
-    never depends on what happens.
+    Draws one uniform per step for the next state and one more number if the reward is random: the number of draws does
+    not depend on the outcomes.
     """
     homogeneous = world.transitions.shape[0] == 1
     means = world.rewards[episode % world.rewards.shape[0]]
@@ -137,7 +136,7 @@ def evaluate(world: World, episode: int, policy: Ints, values: Floats) -> None:
 
 @inlined
 def value_from(world: World, episode: int, policy: Ints, start: int, values: Floats) -> float:
-    """Return the exact value of `policy` from `start`; with a single step, no other state is looked at."""
+    """Return the exact value of `policy` from `start`; with a single step, only that state is evaluated."""
     if world.horizon == 1:
         return float(world.rewards[episode % world.rewards.shape[0], 0, start, policy[0, start]])
     evaluate(world, episode, policy, values)

@@ -38,5 +38,5 @@ def play(environment: Environment, policy: Policy, *, seed: int, episode: int) -
     visited = np.array(states) if isinstance(problem, TableProblem) else states
     try:
         return Trajectory(visited, np.array(actions), np.array(rewards), terminated).check(problem)
-    except InvalidInputError as error:  # what an environment of your own has returned
+    except InvalidInputError as error:  # returned by a user's environment
         raise InvalidInputError(f"episode {episode} of {environment.label} cannot be learned: {error}") from None

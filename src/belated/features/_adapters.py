@@ -21,7 +21,7 @@ FITTED_ON = 500
 
 @dataclass(frozen=True, kw_only=True)
 class _FromFunction(Features):
-    """Features that a function computes; one that is importable, or given by name, can be saved."""
+    """Features computed by a function, which can be saved if it is importable or given by name."""
 
     function: Callable[..., Any] | str
 
@@ -37,7 +37,7 @@ class _FromFunction(Features):
         return call
 
     def _features(self, *given: Any) -> Floats:
-        """Return what the function makes of an observation, or of one and an action."""
+        """Return the function's features of an observation, or of an observation and an action."""
         try:
             made = self._call(*given)
         except Exception as error:  # user code may raise anything
@@ -48,7 +48,7 @@ class _FromFunction(Features):
     def to_dict(self) -> dict[str, Any]:
         name = self.function if isinstance(self.function, str) else name_of(self.function)
         if name is None:
-            raise refuse("function", self.function, "importable by name to be saved, as 'package.module:name'")
+            raise refuse("function", self.function, "importable as 'package.module:name' to be saved")
         return {**super().to_dict(), "function": name}
 
 
@@ -67,7 +67,7 @@ class FromCallable(_FromFunction):
     kind: ClassVar[str] = "callable"
 
     width: int | None = None
-    """How many features the function returns; None: as for the first observation of the environment."""
+    """Number of features that the function returns; None to infer it from the environment's first observation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,8 +104,8 @@ class FromCallable(_FromFunction):
 class FromSklearn(Features):
     """The output of a scikit-learn transformer for the numbers in an observation.
 
-    An unfitted transformer is fitted to observations of random play, and saved by its class, its settings and those
-    observations. One that you have fitted yourself can be saved only by name, `"package.module:name"`.
+    An unfitted transformer is fitted to observations of random play, and saved as its class, its settings and those
+    observations. A transformer that you have fitted can only be saved by name, `"package.module:name"`.
 
     >>> from sklearn.preprocessing import PolynomialFeatures
     >>> fitted = PolynomialFeatures(2).fit([[0.0, 0.0]])
@@ -125,7 +125,7 @@ class FromSklearn(Features):
         if self.rows is not None:
             table = array("rows", self.rows, (None, None))
             object.__setattr__(self, "rows", tuple(map(tuple, table.tolist())))
-        _ = self._transformer  # made and checked now, while a file that names it is being read
+        _ = self._transformer  # created and checked now, while a file that names it is being read
 
     @cached_property
     def _transformer(self) -> Any:
@@ -187,7 +187,7 @@ class FromSklearn(Features):
         name, settings = name_of(type(self.transformer)), self.transformer.get_params()
         plain = all(isinstance(each, bool | int | float | str | None) for each in settings.values())
         if name is None or not plain or (self.rows is None and _is_fitted(self.transformer)):
-            expected = "by name, 'package.module:name', to be saved, or not fitted yet and with plain settings"
+            expected = "given by name, 'package.module:name', or unfitted and with plain settings, to be saved"
             raise refuse("transformer", self.transformer, expected)
         chosen = {key: value for key, value in settings.items() if value is not None}
         return {**values, "transformer": name, "settings": chosen}
@@ -227,9 +227,8 @@ def checked_width(what: str, features: Floats, width: int) -> Floats:
 class Joint(_FromFunction):
     """φ(s, a) as a function of observation and action, so that actions can share what is learned.
 
-    `function(observation, action)` returns `width` numbers and must be frozen: the same features for the same pair,
-    always. Given as `"package.module:name"`, or as a function that has such a name, it can be saved and stand in an
-    experiment's file.
+    `function(observation, action)` returns `width` numbers and must be deterministic. If it is given as
+    `"package.module:name"`, or importable under such a name, it can be saved and used in experiment files.
 
     >>> phi = Joint(function=lambda observation, action: [1.0, observation * action], actions=2, width=2)
     >>> phi.encode(3.0).values.tolist()
@@ -239,9 +238,9 @@ class Joint(_FromFunction):
     kind: ClassVar[str] = "joint"
 
     actions: int | None = None
-    """Number of actions; None: those of the environment."""
+    """Number of actions; None for the environment's."""
     width: int | None = None
-    """Number of features; None: as many as the function returns for the environment's first observation."""
+    """Number of features; None to infer it from the environment's first observation."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -254,22 +253,22 @@ class Joint(_FromFunction):
     @property
     def size(self) -> int:
         if self.width is None:
-            raise refuse("width", None, "given, or that of an environment")
+            raise refuse("width", None, "given, or inferred from an environment")
         return self.width
 
     def fitted(self, seen: Seen) -> Self:
         first = seen.observations[0]
         features = self._features(first, 0)
         if self.actions not in (None, seen.actions):
-            raise refuse("actions", self.actions, f"{seen.actions}, as many as the environment has")
+            raise refuse("actions", self.actions, f"{seen.actions}, the number of actions of the environment")
         filled = replace(self, actions=seen.actions, width=self.width or features.size)
         if not np.array_equal(self._features(first, 0), features):
-            raise refuse("function", self.function, "frozen: the same pair has given two different features")
+            raise refuse("function", self.function, "deterministic: the same pair has given two different features")
         return filled
 
     def encode(self, observation: Any) -> SparseRows:
         if self.actions is None:
-            raise refuse("actions", None, "given, or those of an environment")
+            raise refuse("actions", None, "given, or inferred from an environment")
         rows = [self._features(observation, action) for action in range(self.actions)]
         for row in rows:
             if row.size != self.size or not np.isfinite(row).all():

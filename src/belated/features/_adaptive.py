@@ -1,4 +1,4 @@
-"""`Adaptive`: observations as they are, and the rule by which an agent chooses its map from what has arrived."""
+"""`Adaptive`: raw observations, and the rule by which an agent chooses its map from the data."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from belated.features._bases import Polynomial
 from belated.features._tiles import Tiles
 from belated.types import Floats, Ints, SparseVector
 
-#: Observations of at most so many numbers are cut into tiles; of more, features are learned.
+#: Maximum number of entries of an observation for tiles; with more, features are learned.
 MOST_TILED = 4
-#: A feature for each observation where there are so many distinct transitions for each of them.
+#: Minimum number of distinct transitions per observation for one feature per observation.
 REACHED = 1.25
-#: Bins of the grids of pairs; a stated range has more, since what is seen is only a part of it.
+#: Bins of the grids of pairs; more for a stated range, since only a part of it is visited.
 PAIR_BINS = 4
-#: Tiles cover the range that was seen and so much of it on either side.
+#: Tiles cover the observed range plus this fraction of it on either side.
 MARGIN = 0.01
-#: The maximum number of numbers in an observation, and in one whose pairs are cut into tiles beforehand.
+#: Maximum number of entries of an observation, and of one whose pairs are tiled in advance.
 MOST_NUMBERS, MOST_PAIRED = 1_024, 16
 
 CHOICES = ("automatic", "learned")
@@ -30,18 +30,18 @@ CHOICES = ("automatic", "learned")
 
 @dataclass(frozen=True, kw_only=True)
 class Adaptive(Features):
-    """Hands an agent the numbers of an observation as they are: it makes features of them as it learns.
+    """Passes raw observations to an agent, which chooses its features as it learns.
 
-    `AutoPSVI` chooses the map from what has arrived and scales it by what was seen, again and again while it plays:
-    `suited` is the rule. Bounds that the space states play no part in it. Agents that keep one map have `first`.
+    `AutoPSVI` chooses the map from the data and scales it by the observed range, repeatedly while it plays, by the rule
+    `suited`. The bounds of the observation space are not used. Agents with a fixed map use `first`.
     """
 
     kind: ClassVar[str] = "adaptive"
 
     maps: str = "automatic"
-    """Which maps are chosen from: "automatic", all; "learned", a network whatever the observations are."""
+    """The maps to choose from: "automatic" for all, "learned" for a network in any case."""
     first: Features | None = None
-    """The map of agents that keep one; None: tiles, or the numbers themselves if they are more than 16."""
+    """The map of agents with a fixed one; None for tiles, or the raw numbers if there are more than 16."""
 
     def __post_init__(self) -> None:
         choice("maps", self.maps, CHOICES)
@@ -66,7 +66,7 @@ class Adaptive(Features):
 
     @property
     def begun(self) -> Bounded:
-        """`first`, once it is fitted to an environment."""
+        """`first`, fitted to an environment."""
         if not isinstance(self.first, Bounded):
             raise refuse("first", None, "given, or fitted to an environment")
         return self.first
@@ -77,18 +77,18 @@ class Adaptive(Features):
         return indices
 
     def encode(self, observation: Any) -> SparseVector:
-        return SparseVector(self._indices, checked_vector(observation, self.size) + 0.0)  # of two zeros one
+        return SparseVector(self._indices, checked_vector(observation, self.size) + 0.0)  # turns -0.0 into 0.0
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), **({} if self.first is None else {"first": self.begun.to_dict()})}
 
 
 def suited(observations: int, numbers: int, transitions: int, maps: str = "automatic") -> str:
-    """Return the kind of map for so many distinct observations of so many `numbers`, and distinct transitions.
+    """Return the kind of map, given the numbers of distinct observations, of their entries and of transitions.
 
-    "distinct" where observations are reached in more than one way, "tiles" where they have at most four numbers, else
-    "network". In a continuous world no observation is reached twice but by repeating all that led to it, so that there
-    is one transition for each; in a grid there are several.
+    "distinct" if observations are reached in more than one way, "tiles" if they have at most four entries, else
+    "network". In a continuous environment an observation is never reached twice except by repeating the same history,
+    so there is one transition for each; in a grid there are several.
 
     >>> suited(observations=36, numbers=147, transitions=80)
     'distinct'
@@ -101,7 +101,7 @@ def suited(observations: int, numbers: int, transitions: int, maps: str = "autom
 
 
 def tiles_of(numbers: Floats) -> Tiles:
-    """Return tiles for the ranges of `numbers` (n, d), and a little more."""
+    """Return tiles for the ranges of `numbers` (n, d), slightly extended."""
     low, high = numbers.min(axis=0), numbers.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     ends = (tuple((low - MARGIN * width).tolist()), tuple((high + MARGIN * width).tolist()))

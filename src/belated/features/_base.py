@@ -1,4 +1,4 @@
-"""The base classes of feature maps: frozen settings that turn an observation into a feature vector."""
+"""The base classes of feature maps: immutable settings that map an observation to a feature vector."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Ranges(NamedTuple):
 
 
 class Seen:
-    """What is known of the observations of an environment before learning: the space, and samples of random play.
+    """What is known about an environment's observations before learning: the space, and samples of random play.
 
-    `play` is called only if the space has no bounds for some number, or a map needs samples.
+    `play` is called only if the space is unbounded, or if a map needs samples.
     """
 
     def __init__(self, space: Any, play: Callable[[], Sequence[Any]], actions: int = 0) -> None:
@@ -83,7 +83,7 @@ class Seen:
 
     @property
     def spans(self) -> Floats:
-        """The observed maximum minus minimum of each number; infinite where unknown."""
+        """The observed maximum minus minimum of each number; infinite if unknown."""
         if not len(self.observations):
             return np.full(stated_ranges(self.space)[0].size, np.inf)
         spans = np.ptp(self._rows, axis=0)
@@ -91,7 +91,7 @@ class Seen:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """The bounds of the space; where it has none, the observed minimum and maximum."""
+        """The bounds of the space; if it has none, the observed minimum and maximum."""
         low, high, integers = stated_ranges(self.space)
         if (low <= -UNBOUNDED).any() or (high >= UNBOUNDED).any():
             low = np.where(low > -UNBOUNDED, low, self._rows.min(axis=0))
@@ -130,7 +130,7 @@ def stated_ranges(space: Any) -> tuple[Floats, Floats, Any]:
 
 
 def has_text(space: Any) -> bool:
-    """Tell whether text is a part of the observations."""
+    """Whether observations contain text."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Tuple | spaces.Dict):
@@ -159,17 +159,17 @@ def integer_sizes(space: Any) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
 
 
 class Fault(NamedTuple):
-    """What is wrong with an observation."""
+    """An invalid observation."""
 
     message: str
     fatal: bool
-    """Whether there is no state that it could stand for; if not, it is a real number beyond its stated bounds."""
+    """Whether the observation cannot be used; otherwise a real number is merely outside its stated bounds."""
 
 
 def fault_finder(space: Any) -> Callable[[Any], Fault | None]:
-    """Return a function that says what is wrong with an observation, None if it is in `space`.
+    """Return a function that returns the fault of an observation, None if it is in `space`.
 
-    It checks only the number of entries and their bounds, in a fraction of the time of `space.contains`.
+    It checks only the number of entries and their bounds, much faster than `space.contains`.
     """
     if has_text(space):
         return _text_fault_finder(space)
@@ -203,7 +203,7 @@ def fault_finder(space: Any) -> Callable[[Any], Fault | None]:
 
 
 def _text_fault_finder(space: Any) -> Callable[[Any], Fault | None]:
-    """Return the same of a space with text, where any string is one: few say which characters theirs may have."""
+    """Return the same for a space with text; any string is accepted, since few spaces state their characters."""
     from gymnasium import spaces
 
     if isinstance(space, spaces.Text):
@@ -232,14 +232,14 @@ MOST_DENSE = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Features(ABC):
-    """Turns an observation into the feature vector ψ(s) of a state.
+    """Maps an observation to the feature vector ψ(s) of a state.
 
     Settings that depend on the environment, such as the ranges of the observations, may be left out: `fitted` fills
     them in.
     """
 
     kind: ClassVar[str]
-    """The name that configuration files use."""
+    """The name in configuration files."""
 
     @property
     @abstractmethod
@@ -251,7 +251,7 @@ class Features(ABC):
         """Return the nonzero features of one observation."""
 
     def encode_rows(self, numbers: Floats) -> SparseRows:
-        """Return the nonzero features of many observations, given the numbers of each, one a row."""
+        """Return the nonzero features of many observations, given as one row of numbers each."""
         found = [self.encode(row) for row in numbers]
         return SparseRows(
             np.cumsum([0, *(each.indices.size for each in found)]),
@@ -260,7 +260,7 @@ class Features(ABC):
         )
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the settings that were left out."""
+        """Return the map with missing settings filled in from the environment."""
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -282,9 +282,9 @@ class Bounded(Features):
     """A map of the numbers in an observation, each clipped to its range from `low` to `high`."""
 
     low: tuple[float, ...] | None = None
-    """The minimum of each number; None: from the environment."""
+    """The minimum of each number; None to take it from the environment."""
     high: tuple[float, ...] | None = None
-    """The maximum of each number; None: from the environment."""
+    """The maximum of each number; None to take it from the environment."""
 
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
@@ -300,11 +300,11 @@ class Bounded(Features):
             object.__setattr__(self, "high", tuple(high.tolist()))
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the ranges of the environment, unless they were given."""
+        """Return the map with the environment's ranges, unless they were given."""
         if self.low is not None:
             count = stated_ranges(seen.space)[0].size
             if len(self.low) != count:
-                raise refuse("low", self.low, f"{count} numbers, as many as an observation has")
+                raise refuse("low", self.low, f"{count} numbers, the length of an observation")
             return self
         return replace(self, low=seen.ranges.low, high=seen.ranges.high)
 
@@ -335,7 +335,7 @@ def checked_vector(observation: Any, count: int) -> Floats:
     numbers = vector(observation)
     if numbers.size != count:
         raise InvalidInputError(f"an observation must have {count} numbers, got {numbers.size}")
-    # the sum of squares takes a third of the time of isfinite, which is needed only if the sum is not finite
+    # the sum of squares is three times faster than isfinite, which is needed only if the sum is not finite
     if not math.isfinite(numbers.dot(numbers)) and not np.isfinite(numbers).all():
         where = int(np.argmin(np.isfinite(numbers)))
         raise InvalidInputError(f"an observation must be finite, got {numbers[where]} at index {where}")
@@ -343,7 +343,7 @@ def checked_vector(observation: Any, count: int) -> Floats:
 
 
 class Dense:
-    """Makes a `SparseVector` of all features, for maps without zeros."""
+    """Creates a `SparseVector` of all features, for dense maps."""
 
     def __init__(self, size: int, kind: str) -> None:
         if size > MOST_DENSE:
@@ -354,7 +354,7 @@ class Dense:
         return SparseVector(self.indices, values)
 
     def rows(self, values: Floats) -> SparseRows:
-        """Return many vectors, one a row of `values`."""
+        """Return many vectors, one for each row of `values`."""
         count, k = values.shape
         return SparseRows(np.arange(count + 1) * k, np.tile(self.indices, count), values.ravel())
 

@@ -12,13 +12,13 @@ import numpy as np
 from belated.features._base import Features, frozen, vector
 from belated.types import Floats, SparseVector
 
-#: Features are numbered by a hash of so many bits: that two of 100 000 observations share one has probability 10⁻⁶.
+#: Bits of the hash that numbers the features: two of 100 000 observations collide with probability 10⁻⁶.
 BITS = 53
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distinct(Features):
-    """A feature for each distinct observation, whatever its numbers: a table whose states are not known beforehand.
+    """A feature for each distinct observation: a table whose states are not known in advance.
 
     >>> one, other = Distinct().encode([3.0, 1.0]), Distinct().encode([3.0, 2.0])
     >>> one.indices.size, bool(one.indices[0] == other.indices[0])
@@ -37,6 +37,6 @@ class Distinct(Features):
         return one
 
     def encode(self, observation: Any) -> SparseVector:
-        numbers = vector(observation) + 0.0  # of two zeros one
+        numbers = vector(observation) + 0.0  # turns -0.0 into 0.0
         digest = hashlib.blake2b(numbers.tobytes(), digest_size=8).digest()
         return SparseVector(np.array([int.from_bytes(digest, "little") >> (64 - BITS)]), self._one)

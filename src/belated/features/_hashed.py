@@ -1,4 +1,4 @@
-"""`Hashed`: very many sparse features, of text, categories and numbers, in places that a hash chooses."""
+"""`Hashed`: very many sparse features of text, categories and numbers, by feature hashing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from belated.errors import InvalidInputError
 from belated.features._base import Features, Seen
 from belated.types import SparseVector
 
-#: The largest number of places.
+#: Maximum number of hash buckets.
 MOST_PLACES = 2**20
 
 _WORD = re.compile(r"\w+")
@@ -30,15 +30,15 @@ _CONSTANT: _Term = (term_hash("="), 1.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Hashed(Features):
-    """A feature for each word, each value of a category and each number, whose place among `size` a hash chooses.
+    """A feature for each word, each value of a category and each number, hashed into `size` buckets.
 
-    Nothing has to be listed beforehand. Strings are text, a feature for each different word; integers and booleans are
-    categories, a feature for each value; real numbers are features themselves, best scaled to about 1. The parts of a
-    `Dict` have their keys as names, those of a `Tuple` their positions, and the same word in two parts is two features.
-    A cross of two or more parts has a feature for each combination of theirs. There is a constant, too.
+    Nothing has to be listed in advance. Strings are text, with a feature for each distinct word; integers and booleans
+    are categories, with a feature for each value; real numbers are features themselves, best scaled to about 1. The
+    parts of a `Dict` are named by their keys, those of a `Tuple` by their positions, and the same word in two parts is
+    two features. A cross of two or more parts has a feature for each combination of theirs. A constant is added.
 
-    Terms that share a place are added with signs that a hash chooses as well (Weinberger et al., 2009). Hashes are the
-    same on every machine, and those of a model with hashed features.
+    Terms in the same bucket are added with hashed signs (Weinberger et al., 2009). The hashes are the same on every
+    machine, and the same as in a served model.
 
     >>> hashed = Hashed(crosses=(("country", "query"),))
     >>> shown = hashed.encode({"country": 3, "query": "red shoes", "age": 0.4})
@@ -49,7 +49,7 @@ class Hashed(Features):
     kind: ClassVar[str] = "hashed"
 
     size: int = 2**18
-    """Number of places."""
+    """Number of hash buckets."""
     crosses: tuple[tuple[str, ...], ...] = ()
     """Names of parts whose combinations are features."""
 
@@ -61,11 +61,11 @@ class Hashed(Features):
         crosses = tuple(tuple(map(str, each)) for each in self.crosses)
         for cross in crosses:
             if len(cross) < 2 or len(set(cross)) < len(cross):
-                raise refuse("crosses", self.crosses, "two or more different names in each")
+                raise refuse("crosses", self.crosses, "at least two distinct names in each")
         object.__setattr__(self, "crosses", crosses)
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the map itself, after a look at whether the parts it crosses exist."""
+        """Return the map itself, after checking that the crossed parts exist."""
         from gymnasium import spaces
 
         names: list[str] = []
@@ -98,7 +98,7 @@ class Hashed(Features):
 
 
 def _parts(part: Any) -> Iterable[tuple[str, Any]]:
-    """Return the parts of an observation with their names; one that is not made of parts has no name."""
+    """Return the named parts of an observation; a single part has an empty name."""
     if isinstance(part, dict):
         return ((str(key), part[key]) for key in sorted(part))
     if isinstance(part, np.ndarray):

@@ -1,4 +1,4 @@
-"""`Network`: learned features, the last hidden layer of a small network that is fitted to what has arrived."""
+"""`Network`: learned features, the last hidden layer of a small network fitted to the data."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from belated.types import Floats, Ints, SparseRows, SparseVector
 
 #: Units of each of the two hidden layers.
 UNITS = 64
-#: A number further from its mean than so many standard deviations counts as that far.
+#: Numbers are clipped at this many standard deviations from their mean.
 FARTHEST = 5.0
-#: Transitions of one step of training, its rate, and the part of the target network that it renews.
+#: Batch size, learning rate, and update rate of the target network.
 BATCH, RATE, RENEWAL = 64, 1e-3, 0.005
-#: Adam's memory of the gradient and of its square.
+#: Adam's decay rates of the gradient and of its square.
 SLOW, FAST, TINY = 0.9, 0.999, 1e-8
 Singles = npt.NDArray[np.float32]
 _FIELDS = ("layers", "target", "mean", "square")
 
 
 class Transitions(NamedTuple):
-    """What a network is fitted to, in an order that does not depend on how it has arrived."""
+    """The training data of a network, in an order independent of arrival."""
 
     states: Floats
     """The numbers of each observation, shape (S, d)."""
@@ -39,19 +39,19 @@ class Transitions(NamedTuple):
     after: Ints
     """The next observation, −1 after a terminal step."""
     rewards: Floats
-    """What was paid until then, discounted."""
+    """The discounted reward until then."""
     discount: Floats
-    """What the value of the next observation counts, 0 after a terminal step."""
+    """The discount of the next observation's value, 0 after a terminal step."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Network(Features):
     """The last hidden layer of a network of action values, and a constant.
 
-    Two layers of 64 units max(0, ·) on standardised numbers. The network is trained as double DQN is (Mnih et al. 2015,
-    van Hasselt et al. 2016), on what has arrived. The action values that an agent plays by are its own regressions on
-    the last hidden layer (Levine et al. 2017), or in long episodes draws from the posterior of the output layer
-    (Azizzadenesheli et al. 2018).
+    Two layers of 64 ReLU units on standardised inputs. The network is trained like double DQN (Mnih et al. 2015, van
+    Hasselt et al. 2016) on the data that has arrived. Agents act on their own regressions on the last hidden layer
+    (Levine et al. 2017), or in long episodes on draws from the posterior of the output layer (Azizzadenesheli et al.
+    2018).
     """
 
     kind: ClassVar[str] = "network"
@@ -59,17 +59,17 @@ class Network(Features):
     centre: tuple[float, ...]
     """The mean of each number."""
     scale: tuple[float, ...]
-    """Its standard deviation; 1 if it never varies."""
+    """The standard deviation of each number; 1 if it is constant."""
     layers: tuple[Any, ...] = field(repr=False)
-    """Weights and offsets of three layers, the last of which is for training alone."""
+    """Weights and biases of three layers; the last one is for training only."""
     target: tuple[Any, ...] = field(repr=False)
-    """The same of the target network."""
+    """Weights and biases of the target network."""
     mean: tuple[Any, ...] = field(repr=False)
-    """The mean gradient that Adam keeps."""
+    """Adam's mean gradient."""
     square: tuple[Any, ...] = field(repr=False)
-    """The mean of its square."""
+    """Adam's mean squared gradient."""
     trained: int = 0
-    """Steps of training so far."""
+    """Number of training steps so far."""
 
     def __post_init__(self) -> None:
         centre = array("centre", self.centre, (None,))
@@ -88,7 +88,7 @@ class Network(Features):
 
     @classmethod
     def begun(cls, numbers: Floats, actions: int, rng: np.random.Generator) -> Self:
-        """Return a network that has learned nothing, for observations such as those in `numbers` (n, d)."""
+        """Return an untrained network, for observations such as those in `numbers` (n, d)."""
         layers: list[Floats] = []
         for shape in _shapes(numbers.shape[1], actions):
             spread = math.sqrt(2.0 / shape[0]) if len(shape) == 2 else 0.0  # He et al. (2015)
@@ -128,7 +128,7 @@ class Network(Features):
         return np.concatenate([hidden, np.ones((*hidden.shape[:-1], 1))], axis=-1)
 
     def hidden(self, numbers: Floats) -> Floats:
-        """Return the last hidden layer for the numbers of an observation, or of one in each row."""
+        """Return the last hidden layer for one observation, or for one in each row."""
         below: Floats = hidden_layers(self.layers, self.standardised(numbers))[1]
         return below
 
@@ -137,7 +137,7 @@ class Network(Features):
         return np.minimum(np.maximum((numbers - centre) / scale, -FARTHEST), FARTHEST)
 
     def rescaled(self, numbers: Floats) -> Self:
-        """Return the same function of observations with the scales of `numbers`, within the old and the new bounds."""
+        """Return the same function with the scales of `numbers`, equal within the old and the new clipping bounds."""
         (old_centre, old_scale), (centre, scale) = self._scaling, moments(numbers)
         changed: dict[str, Any] = {}
         for name in ("layers", "target"):
@@ -147,7 +147,7 @@ class Network(Features):
         return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()), **changed)
 
     def fitted_to(self, data: Transitions, steps: int, bounds: tuple[float, float], rng: np.random.Generator) -> Self:
-        """Return the network after so many more steps of training; values that follow are brought within `bounds`."""
+        """Return the network after `steps` more training steps; next values are clipped to `bounds`."""
         shapes = [each.shape for each in self.layers]
         weights, old, mean, square = (_flat(getattr(self, name)) for name in _FIELDS)
         slopes = np.zeros_like(weights)
@@ -177,15 +177,15 @@ class Network(Features):
     ) -> Floats:
         """Return `count` draws of the weights ψᵀw_a of each action's value, w_a ~ N(u_a, s²Ω_a⁻¹), shape (count, A, k).
 
-        u_a is the output layer that was trained, Ω_a = Σψψᵀ + λI over the visits of a and s a part, `width`, of the
-        root mean square of y − ψᵀu_a. Each of `data` stands for `share` visits.
+        u_a is the trained output layer, Ω_a = Σψψᵀ + λI over the visits of a, and s is `width` times the root mean
+        square of y − ψᵀu_a. Each transition in `data` represents `share` visits.
         """
         psi = self._values(data.states[data.state])
         output = np.concatenate([self.layers[4], self.layers[5][np.newaxis]]).T  # u_a in row a
         values = next_values(self.layers, self.target, self.standardised(data.states[data.after]), bounds)
         wanted = data.rewards + data.discount * values
         spread = width * math.sqrt(np.mean((wanted - np.sum(psi * output[data.action], axis=1)) ** 2))
-        ridge = np.square(psi).sum(axis=1).max() / self.size  # the prior weighs as much as one visit
+        ridge = np.square(psi).sum(axis=1).max() / self.size  # the prior has the weight of one visit
         draws = np.empty((count, *output.shape))
         for action, trained in enumerate(output):
             own = psi[data.action == action]
@@ -205,18 +205,18 @@ def _shapes(numbers: int, actions: int) -> list[tuple[int, ...]]:
 
 
 def _flat(layers: Any) -> Singles:
-    """Return all layers in one array, of single precision: that is enough to train, and takes half the time."""
+    """Return all layers in one array, in single precision, which suffices for training and takes half the time."""
     return np.concatenate([each.ravel() for each in layers], dtype=np.float32)
 
 
 def _split(flat: Singles, shapes: list[tuple[int, ...]]) -> list[Singles]:
-    """Return the layers that one array holds, as parts of it."""
+    """Return the layers of one array, as views."""
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=True)]
 
 
 def moments(numbers: Floats) -> tuple[Floats, Floats]:
-    """Return the mean and the standard deviation of each number, 1 for one that never varies."""
+    """Return the mean and standard deviation of each number; 1 for a constant one."""
     spread = numbers.std(axis=0)
     return numbers.mean(axis=0), np.where(spread > 1e-9 * np.abs(numbers).max(axis=0), spread, 1.0)
 
@@ -240,7 +240,7 @@ def next_values(layers: Any, target: Any, following: Any, bounds: tuple[float, f
 
 
 def gradient(layers: Any, x: Any, actions: Ints, wanted: Any, into: Any) -> None:
-    """Write the gradient of the mean Huber loss of the values of `actions` `into` the layers of another network."""
+    """Write the gradient of the mean Huber loss of the values of `actions` to `into`."""
     first, second, values = forward(layers, x)
     rows = np.arange(len(x))
     slope = np.zeros_like(values)

@@ -28,7 +28,7 @@ class OneHot(Features):
     kind: ClassVar[str] = "one-hot"
 
     sizes: tuple[int, ...] | None = None
-    """How many values each number has; None: from the environment."""
+    """Number of values of each integer; None to take it from the environment."""
     start: tuple[int, ...] | None = None
     """The minimum of each number, 0 by default."""
 
@@ -44,12 +44,12 @@ class OneHot(Features):
             raise refuse("sizes", self.sizes, f"numbers whose product is at most {MOST_STATES}")
         start = tuple(integer("start", first) for first in self.start or (0,) * len(sizes))
         if len(start) != len(sizes):
-            raise refuse("start", start, f"{len(sizes)} numbers, as many as sizes")
+            raise refuse("start", start, f"{len(sizes)} numbers, like sizes")
         object.__setattr__(self, "sizes", tuple(sizes))
         object.__setattr__(self, "start", start)
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the sizes of the environment, unless they were given."""
+        """Return the map with the environment's sizes, unless they were given."""
         if self.sizes is not None:
             return self
         found = integer_sizes(seen.space)

@@ -36,7 +36,7 @@ FEATURES: dict[str, type[Features]] = {
         Network,
     )
 }
-"""The library's feature maps by the names that experiment files use."""
+"""The built-in feature maps by their names in experiment files."""
 
 KIND = Kind(
     field="features",
@@ -52,9 +52,9 @@ KIND = Kind(
 
 
 def features_from_dict(values: Mapping[str, Any]) -> Features:
-    """Return the map that plain values describe, the inverse of `to_dict`.
+    """Return the map described by plain values, the inverse of `to_dict`.
 
-    The field `features` is one of the library's names, one that an installed package adds, or `module:Name`.
+    The field `features` is a built-in name, one registered by an installed package, or `module:Name`.
 
     >>> features_from_dict({"features": "fourier", "order": 5})
     Fourier(low=None, high=None, order=5)
@@ -81,8 +81,8 @@ TABLE = 10_000
 def automatic(observation_space: Any) -> Features:
     """Return the default feature map for an observation space.
 
-    One-hot if all numbers of an observation are integers and there are at most 10 000 combinations; `Hashed` if text is
-    a part of it; else `Adaptive`.
+    One-hot if all numbers of an observation are integers and there are at most 10 000 combinations; `Hashed` if it
+    contains text; else `Adaptive`.
 
     >>> from gymnasium.spaces import Box, Discrete, Tuple
     >>> automatic(Tuple((Discrete(32), Discrete(11), Discrete(2))))

@@ -18,7 +18,7 @@ from belated.types import Floats, Ints, SparseRows, SparseVector
 
 JOINS = ("automatic", "all", "pairs", "single")
 MOST_TILES = 10_000_000
-#: Integers with fewer values than this have a tile for each value; others are cut into bins like any number.
+#: Integers with fewer values than this have a tile for each value; others are binned like real numbers.
 MOST_VALUES = 64
 
 
@@ -26,11 +26,11 @@ MOST_VALUES = 64
 class Tiles(Bounded):
     """Tile coding: several shifted grids over the same numbers, with one feature per tile.
 
-    The range of each number is cut into `bins`, and `tilings` grids are shifted against one another by odd multiples of
-    a fraction of a bin, a different one for each number, so that nearby states share most of their tiles. `join` says
-    which numbers form a grid: "all" of them, "pairs" or each "single" one; by default all if there are at most two,
-    else pairs. Integers have a tile for each value and are not shifted. By default grids of all numbers have 8 tilings
-    of 8 bins; those of pairs or single numbers, of which there are more, 4 tilings of 6 bins.
+    The range of each number is divided into `bins`, and `tilings` grids are offset by odd multiples of a fraction of a
+    bin, different for each number, so that nearby states share most of their tiles. `join` says which numbers form a
+    grid: "all" of them, "pairs" or each "single" one; by default all if there are at most two, else pairs. Integers
+    have a tile for each value and are not shifted. By default grids of all numbers have 8 tilings of 8 bins; those of
+    pairs or single numbers, of which there are more, 4 tilings of 6 bins.
 
     Every state is in the same number of tiles, m, each of value 1/√m, so that ‖ψ‖ = 1.
 
@@ -42,9 +42,9 @@ class Tiles(Bounded):
     kind: ClassVar[str] = "tiles"
 
     tilings: int | None = None
-    """Grids of the same numbers; None: 8 for grids of all numbers, else 4."""
+    """Number of grids over the same numbers; None for 8 with grids of all numbers, else 4."""
     bins: int | tuple[int, ...] | None = None
-    """Tiles per range; None: 8 for grids of all numbers, else 6, and more where random play covers little of it."""
+    """Tiles per range; None for 8 with grids of all numbers, else 6, and more if random play covers little of it."""
     join: str = "automatic"
     integers: tuple[bool, ...] | None = None
     """Which numbers are integers; none by default."""
@@ -59,14 +59,14 @@ class Tiles(Bounded):
         choice("join", self.join, JOINS)
         if self.integers is not None:
             if self.low is None or len(self.integers) != len(self.low):
-                raise refuse("integers", self.integers, "left out, or as many as low and high")
+                raise refuse("integers", self.integers, "left out, or as long as low and high")
             object.__setattr__(self, "integers", tuple(flag("integers", each) for each in self.integers))
 
     def fitted(self, seen: Seen) -> Self:
-        """Return the same map with the ranges of the environment and bins that suit them, unless they were given.
+        """Return the map with the environment's ranges and suitable bins, unless they were given.
 
-        A space may be far wider than what ever occurs. So that random play covers two tiles, the range of a number is
-        cut into more bins than the default: up to 16 for grids of all numbers, else up to 8.
+        A space may be far wider than what ever occurs. So that random play covers two tiles, the range of a number may
+        get more bins than the default: up to 16 for grids of all numbers, else up to 8.
         """
         filled = super().fitted(seen)
         if self.low is not None:
@@ -85,7 +85,7 @@ class Tiles(Bounded):
 
     @property
     def active(self) -> int:
-        """m, the number of tiles that a state is in."""
+        """m, the number of active tiles of a state."""
         return len(self._grids.offsets)
 
     @cached_property
@@ -137,7 +137,7 @@ def _make_grids(tiles: Tiles) -> _Grids:
     integers = np.array(tiles.integers or (False,) * low.size) & (width < MOST_VALUES)
     last = np.where(integers, np.round(width), bins)
     numbers = np.stack([low, np.where(integers, 1.0, bins / width), last])
-    counts = (last + 1).astype(int).tolist()  # a shifted grid has one bin more
+    counts = (last + 1).astype(int).tolist()  # an offset grid has one more bin
     longest = max(map(len, groups))
     places: list[list[int]] = []
     offsets: list[list[float]] = []

@@ -1,4 +1,4 @@
-"""What belated adds to Gymnasium: wrappers for late feedback, and environments under ids of their own.
+"""Gymnasium wrappers for late feedback, and belated's environments under Gymnasium ids.
 
 Importing this needs the extra `belated[gym]`, and registers the ids.
 
@@ -13,7 +13,7 @@ nchain-50: step 0 of 58
 
 from belated.environments._gym_bridge import IDS, register_all
 
-register_all()  # says what to install where there is no Gymnasium
+register_all()  # the error names the extra if Gymnasium is missing
 
 from belated.gymnasium._assembler import Assembler, Piece, pieces  # noqa: E402
 from belated.gymnasium._in_flight import Transition  # noqa: E402

@@ -1,4 +1,4 @@
-"""From steps that arrive one by one, in any order, to the whole trajectories that agents learn from."""
+"""Assembling steps that arrive one by one, in any order, into the trajectories that agents learn from."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Piece(NamedTuple):
 
     episode: int
     step: int
-    """The first of them; 0 for a whole trajectory."""
+    """The first step; 0 for a whole trajectory."""
     trajectory: Trajectory
 
 
 def pieces(
     arrived: Sequence[Transition], features: FeatureMap | None, *, first_action: int = 0, part: str = "all"
 ) -> list[Piece]:
-    """Return what has arrived as pieces of episodes, as long as possible, in the order of episodes and steps.
+    """Return the arrived steps as maximal pieces of episodes, in the order of episodes and steps.
 
-    Whole trajectories that arrive together stay whole; single rewards become pieces of those steps that follow one
-    another. A piece is marked as terminated only if it holds the step that ended its episode in a terminal state.
-    `first_action` is the `start` of the action space. `features` is None where
-    observations are rows of a table. `part` says what is to be learned: the "states" of steps whose
-    rewards have not arrived, the "rewards" of steps whose states were learned before, or "all" of both.
+    Whole trajectories that arrive together stay whole; single rewards become pieces of consecutive steps. A piece is
+    marked as terminated only if it includes the step that ended its episode in a terminal state. `first_action` is the
+    `start` of the action space. `features` is None if observations are rows of a table. `part` says what to learn: the
+    "states" of steps whose rewards have not arrived, the "rewards" of steps whose states were learned before, or "all"
+    of both.
 
     >>> from belated.features import OneHot
     >>> steps = [Transition(4, step, step, 0, 1.0, step + 1, False, False) for step in (0, 1, 5)]
@@ -62,14 +62,13 @@ def _piece(run: list[Transition], features: FeatureMap | None, first_action: int
 
 
 class Assembler:
-    """Collects the steps of each episode, and hands out its trajectory once all of them have arrived.
+    """Collects the steps of each episode, and returns its trajectory once all of them have arrived.
 
-    It serves any agent of the library, on a table or in a simulator. An episode is whole
-    when its last step, the one that was terminated or truncated or the last of the horizon, and all before it have
-    arrived with their rewards.
+    It works for all built-in agents, on a table or in a simulator. An episode is complete when its last step
+    (terminated, truncated, or the last of the horizon) and all earlier steps have arrived with their rewards.
 
-    What never arrives keeps its episode here until `give_up` is called. If a reward that never arrives is to count as
-    something, the step must be known: `see` takes steps as they are played, before their rewards.
+    An episode with a missing step stays here until `give_up` is called. If a missing reward is to count with some
+    value, the step must be known: `see` takes steps as they are played, before their rewards.
 
     >>> from belated import RiverSwim
     >>> assembler = Assembler(RiverSwim(states=3, horizon=2).problem)
@@ -89,11 +88,11 @@ class Assembler:
 
     @property
     def incomplete(self) -> int:
-        """How many episodes have begun to arrive and are not whole."""
+        """Number of episodes that are partly here."""
         return len(self._steps)
 
     def add(self, arrived: Iterable[Transition]) -> list[Feedback]:
-        """Add steps, and return the episodes that are whole now; steps of episodes that were given up are dropped."""
+        """Add steps, and return the episodes that are complete now; ignores steps of abandoned episodes."""
         batch: dict[tuple[int, int], Transition] = {}
         for late in arrived:
             place = _checked(late, self._problem.horizon)
@@ -107,7 +106,7 @@ class Assembler:
         return [feedback for episode in whole for feedback in self._feedback(episode)]
 
     def see(self, played: Iterable[Transition]) -> None:
-        """Add steps whose rewards have not arrived; what stands in their place is not looked at."""
+        """Add steps whose rewards have not arrived; the reward fields are ignored."""
         steps = {_checked(step, self._problem.horizon): step._replace(reward=math.nan) for step in played}
         known = [place for place in steps if place[1] in self._steps.get(place[0], {})]
         if known:
@@ -120,11 +119,10 @@ class Assembler:
                 self._steps.setdefault(episode, {})[step] = late
 
     def give_up(self, before: int, *, reward: float | None = None) -> list[Feedback]:
-        """Return what is known of the episodes before number `before`, and wait for nothing of them any more.
+        """Return what is known about the episodes below `before`, and stop waiting for them.
 
-        With a `reward`, a step whose reward has not arrived counts as having paid that: the rule where silence has a
-        meaning, as where only successes are reported. Without one, such a step is left out, and the rest of its
-        episode comes in pieces.
+        With a `reward`, steps whose reward has not arrived count with that reward, for settings where only successes
+        are reported. Without it, such steps are left out, and the rest of the episode is returned in pieces.
         """
         before = integer("before", before)
         paid = math.nan if reward is None else real("reward", reward)
@@ -149,7 +147,7 @@ class Assembler:
         return ended and not any(math.isnan(late.reward) for late in steps.values())
 
     def _feedback(self, episode: int) -> list[Feedback]:
-        """Return and forget the steps of an episode: one trajectory, or several where steps are missing."""
+        """Remove and return the steps of an episode: one trajectory, or several if steps are missing."""
         steps = self._steps.pop(episode)
         played = [steps[step] for step in sorted(steps)]
         features = self._problem.features if isinstance(self._problem, SimulatorProblem) else None
@@ -158,7 +156,7 @@ class Assembler:
 
 
 def _checked(late: Transition, horizon: int) -> tuple[int, int]:
-    """Return the episode and the step, after a look at whether they make sense."""
+    """Return the episode and the step, after checking them."""
     if not isinstance(late, Transition):
         raise refuse("arrived", late, 'made of Transition, as info["arrived"] is')
     episode = integer("the episode of a step", late.episode, at_least=0)

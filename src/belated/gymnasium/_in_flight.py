@@ -1,4 +1,4 @@
-"""The feedback of one sequence of episodes: what has been played and has not arrived yet."""
+"""The feedback in flight of one sequence of episodes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from belated.types import Trajectory
 UNITS = ("trajectory", "reward")
 Distribution = DelayDistribution | OutcomeDelays
 
-#: Delays are drawn in chunks, which begin small, since most seeds are used for a single episode, and double.
+#: Delays are drawn in chunks that start small, since most seeds are used for a single episode, and double.
 _FIRST_CHUNK, _LAST_CHUNK = 16, 4096
 _IMMUTABLE = (int, float, np.generic)
-_tuple = tuple.__new__  # a NamedTuple is made in half the time without its own constructor
+_tuple = tuple.__new__  # twice as fast as the NamedTuple's own constructor
 
 
 class Transition(NamedTuple):
@@ -40,12 +40,12 @@ class Transition(NamedTuple):
     step: int
     """Which step of that episode it is, from 0."""
     observation: Any
-    """What was observed before the action."""
+    """The observation before the action."""
     action: Any
     reward: float
-    """The reward that the environment paid."""
+    """The reward of the environment."""
     next_observation: Any
-    """What was observed after the action; at the end of an episode its last observation, never one of the next."""
+    """The observation after the action; at the end of an episode its last observation, never one of the next."""
     terminated: bool
     truncated: bool
 
@@ -53,9 +53,9 @@ class Transition(NamedTuple):
 class InFlight:
     """Withholds the transitions of one environment until they are due.
 
-    With the unit "trajectory" the transitions of an episode travel together and time is counted in episodes: those of
-    episode k with the delay τ are handed out when episode k + τ + 1 begins. With the unit "reward" each travels alone
-    and time is counted in steps over all episodes: that of step t is handed out by step t + τ.
+    With the unit "trajectory" the transitions of an episode arrive together and time is counted in episodes: those of
+    episode k with the delay τ arrive when episode k + τ + 1 begins. With the unit "reward" each arrives separately and
+    time is counted in steps over all episodes: that of step t arrives with step t + τ.
     """
 
     def __init__(self, distribution: Distribution, unit: str) -> None:
@@ -72,11 +72,11 @@ class InFlight:
 
     @property
     def in_flight(self) -> int:
-        """How many transitions have not been handed out; those that never arrive are not counted."""
+        """Number of transitions in flight, without those that never arrive."""
         return len(self._unsent) + sum(len(steps) for _, _, steps in self._queue.items())
 
     def seed(self, seed: int) -> None:
-        """Draw delays from the stream of `seed` from now on, beginning with that of the next episode or step."""
+        """Draw delays from the stream of `seed` from the next episode or step on."""
         self._draws.seed(seed)
         self._undrawn = 0
 
@@ -90,17 +90,17 @@ class InFlight:
         return self._arrived(self._episode)
 
     def prepare(self) -> None:
-        """Be ready for a step; refuse one for which there is no delay left, before it is taken."""
+        """Prepare for a step; raise an error before it is taken if there is no delay left for it."""
         if not self._whole:
             self._draws.fill()
-        while self._undrawn:  # episodes without a step have a delay, too: episode k gets the k-th
+        while self._undrawn:  # episodes without steps have a delay, too: episode k gets the k-th
             self._delay = self._draws.draw()
             self._undrawn -= 1
 
     def add(
         self, observation: Any, action: Any, reward: float, next_observation: Any, terminated: bool, truncated: bool
     ) -> list[Transition]:
-        """Withhold a step that was prepared for, and return what has arrived."""
+        """Withhold a prepared step, and return what has arrived."""
         fields = (self._episode, self._step, observation, action, reward, next_observation, terminated, truncated)
         transition = _tuple(Transition, fields)
         self._step += 1
@@ -118,12 +118,12 @@ class InFlight:
         return [step for _, steps in self._queue.arrived(now) for step in steps]
 
     def flush(self) -> list[Transition]:
-        """Hand out all that is in flight, in the order in which it was played."""
+        """Return everything in flight, in the order of play."""
         self._send()
         return [step for _, steps in self._queue.flush() for step in steps]
 
     def _send(self) -> None:
-        """Send what has been played and not been sent; what never arrives is dropped here."""
+        """Put the collected steps in flight; those that never arrive are dropped."""
         if not self._unsent:
             return
         delay = self._delay if isinstance(self._delay, int) else self._delay[self._outcome()]
@@ -132,7 +132,7 @@ class InFlight:
         self._unsent = []
 
     def _outcome(self) -> int:
-        """Return which of several distributions counts for what is being sent."""
+        """Return the index of the distribution for the steps being sent."""
         assert isinstance(self._delay_distribution, OutcomeDelays)
         first, last = self._unsent[0], self._unsent[-1]
         seen = Trajectory(
@@ -147,7 +147,7 @@ class InFlight:
 
 
 class _Draws:
-    """The delays of a distribution one after another: numbers, or lists with one for each outcome."""
+    """The delays of a distribution in sequence: numbers, or lists with one per outcome."""
 
     def __init__(self, distribution: Distribution) -> None:
         self._delay_distribution = distribution
@@ -161,9 +161,9 @@ class _Draws:
         self._before: tuple[Any, Any] = (None, None)
 
     def seed(self, seed: int) -> None:
-        """Go on with the delays of `seed`; a distribution that depends on time keeps its place."""
+        """Continue with the delays of `seed`; a time-dependent distribution keeps its position."""
         if not self._alike and self._next < len(self._drawn):
-            # what was drawn ahead is dropped: draw what was used again, for the state of this moment
+            # discard delays drawn ahead: redraw the used ones to get the current state
             rng, state = self._before
             first = self._asked - len(self._drawn)
             _, self._state = next_delays(self._delay_distribution, rng, self._next, first, state)
@@ -196,7 +196,7 @@ class _Draws:
 
 
 def checked(distribution: Any, unit: Any, action_space: Any) -> tuple[Distribution, str]:
-    """Return the distribution, which may be given by its plain values, and the unit of a wrapper."""
+    """Return the distribution, possibly given as plain values, and the unit of a wrapper."""
     if isinstance(distribution, Mapping):
         distribution = delay_from_dict(distribution)
     if not isinstance(distribution, DelayDistribution | OutcomeDelays):
@@ -217,7 +217,7 @@ def checked(distribution: Any, unit: Any, action_space: Any) -> tuple[Distributi
 
 
 def kept(value: Any) -> Any:
-    """Return `value`, copied if it could be written to by the environment or the agent."""
+    """Return `value`, copied if the environment or the agent could modify it."""
     if isinstance(value, np.ndarray):
         return value.copy()
     return value if isinstance(value, _IMMUTABLE) else copy.deepcopy(value)

@@ -21,32 +21,32 @@ NOTHING = object()
 
 
 class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], RecordConstructorArgs):
-    """Withholds rewards and hands them out later, each with the step that it belongs to.
+    """Withholds rewards and delivers them later, each with the step that it belongs to.
 
-    Observations and the end of an episode are seen at once, since nobody could act without them. The reward that
-    ``step`` returns is always 0.0. The true one arrives later in ``info["arrived"]``, which is there, perhaps empty,
+    Observations and the end of an episode are available at once, since nobody could act without them. The reward that
+    ``step`` returns is always 0.0. The true one arrives later in ``info["arrived"]``, which is present, possibly empty,
     after every ``reset`` and ``step``: a list of :class:`Transition`, with the episode, the step, the observation, the
     action, the reward, the next observation, and whether the episode was terminated or truncated.
 
-    What is handed out together, and how time is counted, depends on ``unit``:
+    What arrives together, and how time is counted, depends on ``unit``:
 
     * ``"trajectory"`` - all steps of an episode arrive together, and ``delay`` delays them by whole episodes. What was
       played in episode k with the delay τ can be used from episode k' on if and only if k + τ <= k' - 1: it arrives
       with the ``reset`` that starts episode k + τ + 1. A delay of 0 means the next episode.
-    * ``"reward"`` - each reward travels alone, and ``delay`` delays it by steps, counted over all episodes. It can be
-      used for the action of step t' if and only if t + τ <= t' - 1: it arrives with ``step`` number t + τ. A delay
+    * ``"reward"`` - each reward arrives separately, and ``delay`` delays it by steps, counted over all episodes. It can
+      be used for the action of step t' if and only if t + τ <= t' - 1: it arrives with ``step`` number t + τ. A delay
       of 0 means that it arrives with the step itself.
 
-    Nothing arrives early or twice, and resets lose nothing: what is in flight stays in flight, in order, over any
-    number of resets, seeded or not, and episodes go on being counted. An episode that a ``reset`` breaks off is sent as
-    far as it was played. Feedback that never arrives (:class:`belated.Lossy`) is dropped at once. :meth:`flush` hands
-    out all that is still in flight.
+    Nothing arrives early or twice, and resets lose nothing: feedback stays in flight, in order, over any number of
+    resets, seeded or not, and episodes continue to be counted. An episode that is interrupted by ``reset`` is sent as
+    far as it was played. Feedback that never arrives (:class:`belated.Lossy`) is dropped at once. :meth:`flush` returns
+    everything that is still in flight.
 
-    ``reset(seed=...)`` seeds the delays together with the environment, from a stream of their own: the environment
-    draws the same numbers as without the wrapper. Delays are those of :func:`belated.simulate` under the same seed.
-    What is in flight stays there, so after a seeded reset ``arrived`` may still hold what was played before it.
+    ``reset(seed=...)`` seeds the delays together with the environment, from a separate stream: the environment draws
+    the same numbers as without the wrapper. Delays are those of :func:`belated.simulate` under the same seed. Feedback
+    in flight is not affected, so after a seeded reset ``arrived`` may still contain earlier steps.
 
-    A reward that the environment itself shows in ``info`` is not hidden, so wrap
+    Rewards that the environment itself reports in ``info`` are not hidden, so wrap
     :class:`gymnasium.wrappers.RecordEpisodeStatistics` inside this wrapper only if its numbers are not learned from.
     Two consecutive transitions share the array of the observation between them.
 
@@ -92,9 +92,9 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
 
         Args:
             env: The environment to wrap
-            delay: How late feedback is: a delay distribution of :mod:`belated.delays`, or its plain values, such as
-                ``{"distribution": "poisson", "mean": 10}``
-            unit: What travels together: ``"trajectory"`` or ``"reward"``
+            delay: A delay distribution of :mod:`belated.delays`, or its plain values, such as ``{"distribution":
+                "poisson", "mean": 10}``
+            unit: What arrives together: ``"trajectory"`` or ``"reward"``
         """
         if not isinstance(env, gymnasium.Env):
             raise refuse("env", env, "a gymnasium.Env; LateFeedbackVector wraps a vector of them")
@@ -107,13 +107,13 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
 
     @property
     def in_flight(self) -> int:
-        """How many steps have been played whose feedback has not arrived; without those that never will."""
+        """Number of steps whose feedback is in flight, without those whose feedback never arrives."""
         return self._feedback.in_flight
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsType, dict[str, Any]]:
-        """Start the next episode; what is in flight stays there."""
+        """Start the next episode; feedback in flight is not affected."""
         observation, info = checked_reset(self._name, self.env.reset(seed=seed, options=options))
         if seed is not None:
             self._feedback.seed(seed)
@@ -132,9 +132,9 @@ class LateFeedback(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType], Record
         return observation, 0.0, terminated, truncated, with_arrived(info, arrived)
 
     def flush(self) -> list[Transition]:
-        """Hand out, in the order in which it was played, all that is in flight, at the end of training for instance.
+        """Return everything in flight, in the order of play, for instance at the end of training.
 
-        This includes the steps so far of an episode that is being played; those that follow will arrive as ever.
+        This includes the steps so far of the current episode; later steps arrive as usual.
         """
         return self._feedback.flush()
 
@@ -144,7 +144,7 @@ def with_arrived(info: dict[str, Any], arrived: Any) -> dict[str, Any]:
     if not isinstance(info, dict):
         raise refuse("info", info, "a dictionary")
     if "arrived" in info:
-        raise refuse("info", sorted(info), "without an entry 'arrived' of the environment's own")
+        raise refuse("info", sorted(info), "without the key 'arrived', which the wrapper uses")
     info["arrived"] = arrived
     return info
 
@@ -152,7 +152,7 @@ def with_arrived(info: dict[str, Any], arrived: Any) -> dict[str, Any]:
 class LateFeedbackVector(VectorWrapper[ObsType, ActType, ObsType, ActType, npt.NDArray[Any]], RecordConstructorArgs):
     """Withholds the rewards of a vector of environments; see :class:`LateFeedback` for what that means.
 
-    Each sub-environment has episodes, steps and delays of its own, exactly as if it were wrapped alone.
+    Each sub-environment has its own episodes, steps and delays, exactly as if it were wrapped alone.
     ``infos["arrived"][i]`` is the list of what has arrived for sub-environment i. Every autoreset mode is supported,
     and whole trajectories arrive as soon as the next episode has begun:
 
@@ -193,8 +193,8 @@ class LateFeedbackVector(VectorWrapper[ObsType, ActType, ObsType, ActType, npt.N
 
         Args:
             env: The vector environment to wrap
-            delay: How late feedback is: a delay distribution of :mod:`belated.delays`, or its plain values
-            unit: What travels together: ``"trajectory"`` or ``"reward"``
+            delay: A delay distribution of :mod:`belated.delays`, or its plain values
+            unit: What arrives together: ``"trajectory"`` or ``"reward"``
         """
         if not isinstance(env, VectorEnv):
             raise refuse("env", env, "a gymnasium.vector.VectorEnv; LateFeedback wraps a single environment")
@@ -211,7 +211,7 @@ class LateFeedbackVector(VectorWrapper[ObsType, ActType, ObsType, ActType, npt.N
 
     @property
     def in_flight(self) -> int:
-        """How many steps have been played whose feedback has not arrived; without those that never will."""
+        """Number of steps whose feedback is in flight, without those whose feedback never arrives."""
         return sum(feedback.in_flight for feedback in self._feedback)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[ObsType, dict[str, Any]]:
@@ -262,18 +262,18 @@ class LateFeedbackVector(VectorWrapper[ObsType, ActType, ObsType, ActType, npt.N
         return observations, np.zeros_like(rewards), terminations, truncations, self._with_arrived(infos, arrived)
 
     def flush(self) -> list[list[Transition]]:
-        """Hand out, for each sub-environment, all that is in flight, in the order in which it was played."""
+        """Return everything in flight for each sub-environment, in the order of play."""
         return [feedback.flush() for feedback in self._feedback]
 
     def _with_arrived(self, infos: dict[str, Any], arrived: list[list[Transition]]) -> dict[str, Any]:
-        """Return `infos` with what has arrived, and with the mask that Gymnasium keeps beside every entry."""
+        """Return `infos` with what has arrived, and with the mask that Gymnasium adds to every entry."""
         lists = np.empty(self.num_envs, dtype=object)
         for i, each in enumerate(arrived):
             lists[i] = each
         return {**with_arrived(infos, lists), "_arrived": np.ones(self.num_envs, dtype=np.bool_)}
 
     def _final_observations(self, infos: dict[str, Any]) -> list[Any]:
-        """Return the last observations of the episodes that have ended; None where none has."""
+        """Return the last observations of the episodes that have ended; None for the others."""
         final = infos.get("final_obs")
         if final is None:
             return [None] * self.num_envs

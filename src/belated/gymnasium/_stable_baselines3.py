@@ -1,6 +1,6 @@
-"""Adapters that let an off-policy learner of Stable-Baselines3, as it is, learn from late feedback.
+"""Adapters that let an unmodified off-policy learner of Stable-Baselines3 learn from late feedback.
 
-Nothing here imports Stable-Baselines3: one class is a wrapper of Gymnasium, the other is mixed into a buffer of yours.
+Nothing here imports Stable-Baselines3: one class is a Gymnasium wrapper, the other a mixin for your replay buffer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from belated._util.validate import refuse
 
 
 class WithTheNextStep(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Hands over with the next step what arrived with a reset, at whose info Stable-Baselines3 does not look.
+    """Delivers what arrived with a reset together with the next step, since Stable-Baselines3 ignores a reset's info.
 
     >>> from belated import Constant
     >>> from belated.gymnasium import LateFeedback
@@ -29,20 +29,20 @@ class WithTheNextStep(gymnasium.Wrapper[Any, Any, Any, Any]):
     _arrived: list[Any]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode, and keep what has arrived."""
+        """Start an episode, and store what has arrived."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._arrived = [*getattr(self, "_arrived", []), *info["arrived"]]
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take a step, and hand over what was kept."""
+        """Take a step, and deliver what was stored."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         info["arrived"], self._arrived = [*self._arrived, *info["arrived"]], []
         return observation, reward, terminated, truncated, info
 
 
 class ArrivedOnly:
-    """Makes a replay buffer of Stable-Baselines3 one of what has arrived, instead of what has just been played.
+    """Makes a replay buffer of Stable-Baselines3 store what has arrived instead of what was just played.
 
     Put it before the buffer: `class LateBuffer(ArrivedOnly, ReplayBuffer): ...`, and pass that class to the learner as
     its `replay_buffer_class`. There must be one environment, a `LateFeedback` within `WithTheNextStep`.
@@ -51,7 +51,7 @@ class ArrivedOnly:
     def add(self, obs: Any, next_obs: Any, action: Any, reward: Any, done: Any, infos: list[dict[str, Any]]) -> None:
         """Add what has arrived; the step itself, whose reward is withheld, is left out."""
         if len(infos) != 1:
-            raise refuse("infos", len(infos), "one: the buffer of late feedback takes a single environment")
+            raise refuse("infos", len(infos), "1: the buffer for late feedback supports a single environment")
         for late in infos[0]["arrived"]:
             super().add(  # type: ignore[misc]
                 np.array([late.observation]),

@@ -1,4 +1,4 @@
-"""Runs, experiments, and the engine that plays them."""
+"""Runs and experiments, and their execution."""
 
 import lazy_loader
 

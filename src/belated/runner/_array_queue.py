@@ -1,4 +1,4 @@
-"""Trajectories in flight, in arrays: a heap by the time of arrival, as large as what is in flight at once."""
+"""Trajectories in flight, in arrays: a heap by time of arrival, with capacity for what is in flight at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ArrayQueue(NamedTuple):
     """A binary heap by time of arrival, and the trajectories in flight."""
 
     heap: Ints
-    """Rows (due, origin, slot), the earliest first; beyond the heap's end the third entries are the free slots."""
+    """Rows (due, origin, slot), earliest first; beyond the heap's end the third entries are the free slots."""
     size: Ints
-    """How many are in flight, in an array of one."""
+    """Number of trajectories in flight, shape (1,)."""
     states: Ints
     """The states of each slot, (capacity, H+1)."""
     actions: Ints
@@ -39,7 +39,7 @@ def make_array_queue(capacity: int, horizon: int) -> ArrayQueue:
 
 
 def with_room(queue: ArrayQueue, more: int) -> ArrayQueue:
-    """Return `queue`, or a larger copy if it cannot take `more` trajectories."""
+    """Return `queue`, or a larger copy if it has no room for `more` trajectories."""
     capacity = len(queue.heap)
     if queue.size[0] + more <= capacity:
         return queue
@@ -52,7 +52,7 @@ def with_room(queue: ArrayQueue, more: int) -> ArrayQueue:
 
 
 def checked_array_queue(arrays: dict[str, npt.NDArray[Any]], horizon: int, states: int, actions: int) -> ArrayQueue:
-    """Return a queue made of named `arrays`; raise `InvalidInputError` for what compiled code could not read."""
+    """Return a queue made of named `arrays`; raise `InvalidInputError` if compiled code could not read them safely."""
     capacity, top = len(arrays["heap"]), np.iinfo(np.int64).max
     heap = indices("heap", arrays["heap"], (capacity, 3), top)
     size = indices("size", arrays["size"], (1,), capacity + 1)
@@ -87,7 +87,7 @@ def send(queue: ArrayQueue, due: int, origin: int, states: Ints, actions: Ints, 
 
 @kernel
 def take_first(queue: ArrayQueue) -> int:
-    """Remove the earliest trajectory and return its slot, which stays as it is until the next `send`."""
+    """Remove the earliest trajectory and return its slot, whose content is valid until the next `send`."""
     heap = queue.heap
     slot = heap[0, 2]
     queue.size[0] -= 1

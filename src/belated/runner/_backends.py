@@ -1,9 +1,9 @@
-"""Where runs are played: in threads of this process, in processes of this machine, or on a Ray cluster.
+"""Backends for runs: threads of this process, processes of this machine, or a Ray cluster.
 
-A worker process is a fresh interpreter that is sent one run at a time over a pipe. Runs travel by cloudpickle, so that
-agents defined in a notebook or in a script without the usual guard can be sent, which the standard library's pools
-cannot do. Each process is a pool of one: when it is killed, it is known which run it was playing, and no other is
-disturbed.
+A worker process is a fresh interpreter that gets one run at a time over a pipe. Runs are pickled by cloudpickle, so
+that agents defined in a notebook or in a script without a main guard can be sent, which the standard library's pools
+cannot do. Each process is a pool of one: when it is killed, it is clear which run it was playing, and no other is
+affected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Played = Future["pl.DataFrame | None"]
 
 RAY_QUEUE = 1000
-"""Runs submitted to Ray at a time: enough to fill every machine, including those that join later."""
+"""Runs submitted to Ray at a time: enough to keep every machine busy, including those that join later."""
 IDLE_SECONDS = 300.0
 """Seconds after which an idle worker process ends."""
 _CODE = """
@@ -55,7 +55,7 @@ serve()
 
 
 class ProcessDiedError(BelatedError):
-    """A worker ended without an answer."""
+    """A worker process ended without returning a result."""
 
 
 class Stopped(BaseException):
@@ -63,17 +63,17 @@ class Stopped(BaseException):
 
 
 class Backend(Protocol):
-    """Plays runs side by side."""
+    """Plays runs in parallel."""
 
     at_once: int
-    """How many runs it is given at a time."""
+    """Number of runs submitted at a time."""
     live: bool
     """Whether progress and callbacks are updated during a run, not only after it."""
     deaths: tuple[type[Exception], ...]
-    """What a future raises when its worker has died; a run that fails raises its own error."""
+    """Exceptions that mean that a worker has died; a run that fails raises its own error."""
 
     def submit(self, run: Run, store: Store | None) -> Played:
-        """Begin a run; its future has the rows, None if a worker has kept them in the store, or raises its error."""
+        """Start a run; its future has the rows, or None if a worker has written them to the store."""
 
     def close(self) -> None:
         """End the runs that are still being played."""
@@ -82,7 +82,7 @@ class Backend(Protocol):
 def play_run(
     run: Run, store: Store | None, watch: Callable[[int], None] | None = None, watchers: Watchers | None = None
 ) -> pl.DataFrame:
-    """Play one run, from its last checkpoint on if there is one, and keep its rows; an error names the run."""
+    """Play one run, resuming from its checkpoint if there is one, and store its rows; an error names the run."""
     try:
         return play(
             run,
@@ -96,7 +96,7 @@ def play_run(
 
 
 class Threads:
-    """Threads of this process, for agents whose kernels release the interpreter's lock."""
+    """Threads of this process, for agents whose kernels release the GIL."""
 
     live = True
     deaths: tuple[type[Exception], ...] = ()
@@ -123,11 +123,11 @@ class Threads:
 
 def packed(run: Run, store: Store | None) -> tuple[list[str], bytes]:
     """Return a run pickled for a worker, and the folders from which its classes are imported."""
-    run.describe()  # made here, and sent along
-    there = None if store is None else store.absolute()  # a worker has a working folder of its own
+    run.describe()  # computed here and sent with the run
+    there = None if store is None else store.absolute()  # a worker has its own working directory
     try:
         content: bytes = cloudpickle.dumps((run, there))
-    except Exception as error:  # pickling runs code of the user's
+    except Exception as error:  # pickling runs user code
         raise InvalidInputError(
             f"{run.id} cannot be sent to another process: {error}; play it with backend='threads'"
         ) from error
@@ -135,27 +135,27 @@ def packed(run: Run, store: Store | None) -> tuple[list[str], bytes]:
 
 
 def play_packed(path: list[str], content: bytes) -> pl.DataFrame | None:
-    """In a worker: play the run that `packed` returned."""
+    """Play a run from `packed`, in a worker."""
     sys.path.extend(entry for entry in path if entry not in sys.path)
     try:
         run, store = pickle.loads(content)
     except ModuleNotFoundError as error:
         raise InvalidInputError(
-            f"a worker cannot import the module {error.name!r}, which the program that sent the run has: install it on "
-            "all machines, or start in a folder that all of them see"
+            f"a worker cannot import the module {error.name!r}, which the submitting program has: install it on "
+            "all machines, or start in a folder that all of them can access"
         ) from error
     return play_apart(run, store)
 
 
 def play_apart(run: Run, store: Store | None) -> pl.DataFrame | None:
-    """Play one run in a worker; rows that are kept in a store are not sent back.
+    """Play one run in a worker; rows written to a store are not sent back.
 
-    A worker must have the same belated as the program that sent the run, else its rows would name the wrong maker.
+    A worker must have the same version of belated as the submitting program, since its rows record that version.
     """
     sender = run.describe()[MADE_BY]
     if sender != stamp():
         raise InvalidInputError(
-            f"{run.id}: its worker has another version of belated, {stamp()}, than the program that sent it, {sender}; "
+            f"{run.id}: its worker has another version of belated, {stamp()}, than the submitting program, {sender}; "
             "install the same on all machines"
         )
     with threadpool_limits(1):  # BLAS threads would only compete with the other workers
@@ -164,7 +164,7 @@ def play_apart(run: Run, store: Store | None) -> pl.DataFrame | None:
 
 
 class Process:
-    """One worker: a process that plays what it is sent."""
+    """One worker process."""
 
     def __init__(self) -> None:
         command = [sys.executable, "-c", _CODE, str(os.getpid()), *sys.path]
@@ -175,14 +175,14 @@ class Process:
         return self._process.poll() is None
 
     def ask(self, task: bytes) -> bytes:
-        """Send `task` and wait for the answer."""
+        """Send `task` and wait for the result."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             _write(self._process.stdin, task)
             return _read(self._process.stdout)
         except (EOFError, OSError, ValueError) as error:  # a ValueError if `end` has closed the pipes
-            raise ProcessDiedError("a process ended without an answer") from error
+            raise ProcessDiedError("a worker process ended without returning a result") from error
 
     def end(self) -> None:
         self._process.kill()
@@ -191,14 +191,14 @@ class Process:
             assert pipe is not None
             try:
                 pipe.close()
-            except OSError:  # what was to be sent can no longer be
+            except OSError:  # the pipe is broken
                 continue
 
 
 _IDLE: list[Process] = []
 """Idle workers, with everything imported."""
 _INHERITED: list[Process] = []
-"""In a forked process: the workers of its parent, which it must not use."""
+"""In a forked process: the parent's workers, which must not be used."""
 
 
 def _forget_after_fork() -> None:
@@ -224,11 +224,11 @@ class Processes:
 
     def __init__(self, jobs: int) -> None:
         self.at_once = jobs
-        self._threads = ThreadPoolExecutor(jobs)  # each waits for the answer of one process
+        self._threads = ThreadPoolExecutor(jobs)  # each waits for the result of one process
         self._busy: set[Process] = set()
 
     def submit(self, run: Run, store: Store | None) -> Played:
-        """Begin a run in an idle process, or in a new one."""
+        """Start a run in an idle process, or in a new one."""
         task = _pickled(packed(run, store))
         while _IDLE:
             process = _IDLE.pop()
@@ -241,7 +241,7 @@ class Processes:
         return self._threads.submit(self._ask, process, task)
 
     def _ask(self, process: Process, task: bytes) -> pl.DataFrame | None:
-        """Return what the process sends, and keep it for the next run."""
+        """Return the result of the process, and keep the process for the next run."""
         try:
             well, answer = pickle.loads(process.ask(task))
         except BaseException:
@@ -262,10 +262,10 @@ class Processes:
 
 
 def serve() -> None:
-    """Play what arrives on the standard input and answer on the standard output, until the input ends."""
+    """Play the runs received on standard input and write the results to standard output, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     tasks, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what an agent prints must not get among the answers
+    os.dup2(2, 1)  # prints of an agent must not mix with the results
     while True:
         bored = threading.Timer(IDLE_SECONDS, os._exit, [0])
         bored.daemon = True
@@ -279,7 +279,7 @@ def serve() -> None:
 
 
 def _answer(task: bytes) -> bytes:
-    """Run `task` and return the outcome, pickled: True and the rows, or False and the error."""
+    """Run `task` and return the pickled result: True and the rows, or False and the error."""
     answer: tuple[bool, pl.DataFrame | Exception | None]
     try:
         answer = True, play_packed(*pickle.loads(task))
@@ -288,7 +288,7 @@ def _answer(task: bytes) -> bytes:
         answer = False, error
     try:
         return _pickled(answer)
-    except Exception:  # an error of the user's with something in it that cannot travel
+    except Exception:  # the error contains something that cannot be pickled
         return _pickled((False, BelatedError(f"{type(answer[1]).__name__}: {answer[1]}")))
 
 
@@ -313,9 +313,9 @@ def _read(pipe: IO[bytes]) -> bytes:
 
 
 class Ray:
-    """Tasks of a Ray cluster: one that runs already, or one started here and shut down afterwards.
+    """Tasks on a Ray cluster: a running one, or one started here and shut down afterwards.
 
-    Ray's own retries are off, since they would also play a finished run again whose answer was lost on the way.
+    Ray's own retries are off, since they would also repeat a finished run whose result was lost.
     """
 
     live = False
@@ -323,7 +323,7 @@ class Ray:
     def __init__(self, jobs: int | None) -> None:
         self.at_once = jobs or RAY_QUEUE
         self._ray = needed("ray", "ray")
-        # after a kill some processes of a cluster would live on for a minute
+        # after a kill some processes of a cluster would survive for a minute
         self._guard = None if self._ray.is_initialized() else Guard()
         if self._guard is not None:
             try:

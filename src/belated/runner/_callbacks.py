@@ -1,12 +1,12 @@
-"""Callbacks: watch the rows of runs while they are played, without a say in them.
+"""Callbacks: observe the rows of runs while they are played, without affecting them.
 
-Callbacks are called in the process that called `run` or `simulate`, one at a time whatever the number of runs side by
-side. A run that is played here is seen block by block; one that a worker plays (backends "processes" and "ray") is
-seen when its rows have arrived, as one block. Runs that a folder already has are not played, and so not seen.
+Callbacks are called in the process that called `run` or `simulate`, one at a time even with parallel runs. A run in
+this process is observed block by block; a run in a worker (backends "processes" and "ray") is observed as one block,
+when its rows have arrived. Runs that are already in the folder are not played, and so not observed.
 
-Ready ones write rows elsewhere: JSON lines, TensorBoard, MLflow, Weights & Biases. The last three come with extras of
-the same names. All of them take `every`: with n, every n-th episode is written, and the last. A column that is not
-known, such as the value in a simulator, is left out.
+Built-in callbacks write rows elsewhere: JSON lines, TensorBoard, MLflow, Weights & Biases. The last three need the
+extras of the same names. All have a parameter `every`: with n, every n-th episode is written, and the last. Unknown
+columns, such as the value in a simulator, are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MEASURED = ("value", "regret", "sampled_return", "arrived", "delay")
 """The columns that are written as curves over episodes."""
 BATCH, LONGEST = 1000, 500
-"""The maximum number of metrics that MLflow takes at a time, and the maximum length of a parameter."""
+"""MLflow's maximum number of metrics per request, and maximum length of a parameter."""
 _log = logging.getLogger(__name__)
 
 Row = Mapping[str, Any]
@@ -40,11 +40,10 @@ Place = TypeVar("Place")
 
 
 class Callback:
-    """Called as rows come; a subclass overrides the methods it needs.
+    """Called with new rows; subclasses override the methods they need.
 
-    Rows are a frame of its own for each callback, so nothing it does to them reaches the results. If a method raises
-    an error, the error is logged with the run's name and the callback is not called again; the runs go on, and no row
-    is lost.
+    Each callback gets its own frame, so changes to it do not affect the results. If a method raises an error, the error
+    is logged with the run's name and the callback is not called again; the runs continue, and no row is lost.
 
     >>> from belated import Constant, RandomPolicy, RiverSwim, simulate
     >>> class Best(Callback):
@@ -58,19 +57,19 @@ class Callback:
     """
 
     def after_block(self, run: Run, rows: pl.DataFrame) -> None:
-        """See the new rows of `run`: together, the blocks of a run are all its rows, in order."""
+        """Observe the new rows of `run`; the blocks of a run together are all its rows, in order."""
 
     def after_run(self, run: Run, rows: pl.DataFrame) -> None:
-        """See all rows of `run`, after its last block and once they are kept."""
+        """Observe all rows of `run`, after its last block and once they are stored."""
 
     def close(self) -> None:
-        """End: no more rows will come, because all runs have finished or because they were interrupted."""
+        """Called at the end, when all runs have finished or were interrupted."""
 
 
 class Watchers:
-    """All callbacks of one call, shielded: they see copies, one at a time, and an error ends the callback alone.
+    """All callbacks of one call: they get copies, one at a time, and an error disables only that callback.
 
-    Whoever makes one closes it.
+    The creator must close it.
     """
 
     def __init__(self, callbacks: Sequence[Callback]) -> None:
@@ -88,7 +87,7 @@ class Watchers:
         return bool(self._left)
 
     def block(self, run: Run, rows: pl.DataFrame) -> None:
-        if rows.height:  # a block may have no row that is recorded
+        if rows.height:  # a block may have no recorded row
             self._call("after_block", run.id, lambda each: each.after_block(run, rows.clone()))
 
     def run(self, run: Run, rows: pl.DataFrame) -> None:
@@ -105,7 +104,7 @@ class Watchers:
                 except Exception:
                     self._left.remove(each)
                     _log.exception(
-                        "callback %s failed in %s at %s and is not called again; the runs go on, no row is lost",
+                        "callback %s failed in %s at %s and is not called again; the runs continue, no row is lost",
                         type(each).__name__,
                         method,
                         where,
@@ -113,9 +112,9 @@ class Watchers:
 
 
 class Sink(Callback, Generic[Place]):
-    """Opens a place for each run with its first block, writes its rows there, and ends it after the run.
+    """Opens a destination for each run at its first block, writes its rows there, and closes it after the run.
 
-    A subclass says how: `begin`, `write` and `end`.
+    Subclasses define `begin`, `write` and `end`.
     """
 
     def __init__(self, *, every: int = 1) -> None:
@@ -123,15 +122,15 @@ class Sink(Callback, Generic[Place]):
         self._places: dict[str, Place] = {}
 
     def begin(self, run: Run) -> Place:
-        """Return the place of a run."""
+        """Open the destination of a run."""
         raise NotImplementedError
 
     def write(self, place: Place, run: Run, rows: Iterable[Row]) -> None:
-        """Write rows to the place of their run."""
+        """Write rows to the destination of their run."""
         raise NotImplementedError
 
     def end(self, place: Place, *, finished: bool) -> None:
-        """End the place of a run, which has `finished` or was interrupted."""
+        """Close the destination of a run, which has `finished` or was interrupted."""
         raise NotImplementedError
 
     def after_block(self, run: Run, rows: pl.DataFrame) -> None:
@@ -153,7 +152,7 @@ class Sink(Callback, Generic[Place]):
 
 
 class JSONLines(Sink[TextIO]):
-    """Adds a line to the file `path` for each row: an object with the run's labels and the row's columns.
+    """Appends a line to the file `path` for each row: an object with the run's labels and the row's columns.
 
     >>> import tempfile
     >>> from belated import Constant, RandomPolicy, RiverSwim, simulate
@@ -208,7 +207,7 @@ class TensorBoard(Sink[Any]):
 class MLflow(Sink[str]):
     """Writes each run as a run of an MLflow experiment, with its description as parameters.
 
-    `tracking_uri` is the server or database, by default the one that MLflow is set to.
+    `tracking_uri` is the server or database, by default MLflow's current one.
     """
 
     def __init__(self, experiment: str = "belated", *, tracking_uri: str | None = None, every: int = 1) -> None:
@@ -242,9 +241,9 @@ class MLflow(Sink[str]):
 
 
 class WandB(Sink[Any]):
-    """Writes each run as a run of a Weights & Biases `project`, in a group of the experiment's name.
+    """Writes each run as a run of a Weights & Biases `project`, grouped by the experiment's name.
 
-    `options` go to `wandb.init`, such as `entity="my-team"` or `mode="offline"`.
+    `options` are passed to `wandb.init`, such as `entity="my-team"` or `mode="offline"`.
     """
 
     def __init__(self, project: str = "belated", *, every: int = 1, **options: Any) -> None:
@@ -270,7 +269,7 @@ def _numbers(row: Row) -> list[tuple[str, float]]:
 
 
 def _flat(run: Run) -> list[tuple[str, str]]:
-    """Return everything that the rows depend on as pairs of texts: `agent.ridge`, `1.0`."""
+    """Return the description of a run as pairs of strings: `agent.ridge`, `1.0`."""
     pairs = list(run.labels.items())
     for part, value in run.describe().items():
         inner = value.items() if isinstance(value, Mapping) else [("", value)]

@@ -1,7 +1,7 @@
-"""Running experiments: over the cores or over many machines, with progress, resumable at any moment.
+"""Running experiments: on several cores or machines, with progress, resumable at any time.
 
-The runs that a folder does not have yet are played by a backend. Workers, processes of this machine or of many, keep
-the rows themselves; when one dies, its run is played again elsewhere.
+The runs that are not in the folder yet are played by a backend. Worker processes, on this machine or others, write the
+rows themselves; when one dies, its run is played again elsewhere.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from belated.runner._store import Store, labelled
 
 BACKENDS = ("threads", "processes", "ray")
 ATTEMPTS = 3
-"""How often a run is tried if its worker dies."""
+"""Maximum number of attempts of a run whose worker dies."""
 PATIENCE = 60.0
-"""Seconds within which a file written on one machine is seen on another; shared folders may take half a minute."""
+"""Seconds to wait for a file written on another machine; shared folders may take half a minute."""
 
 
 class WorkerLostError(BelatedError):
-    """The worker of a run died, and so did those of all further attempts."""
+    """The worker of a run died in every attempt."""
 
 
 def run(
@@ -53,11 +53,11 @@ def run(
 ) -> Results:
     """Play every agent under every delay for every seed and return the rows.
 
-    Environments, agents and delays may each be one, a sequence, or a mapping from labels of your own; without labels
-    agents have the names of their kinds. Agents with the same seed meet the same environment randomness and the same
-    delays. With a `folder`, each finished run is kept there at once, and what is already there is not played again;
-    what another version of belated has left there is rejected. Each of `callbacks` sees the rows as they come
-    (`belated.Callback`).
+    Environments, agents and delays may each be a single one, a sequence, or a mapping from your own labels; without
+    labels, agents are labelled by their kinds. Agents with the same seed face the same environment randomness and the
+    same delays. With a `folder`, each finished run is stored there at once, and runs that are already there are not
+    played again; files from another version of belated are rejected. The `callbacks` (`belated.Callback`) observe the
+    rows as they are produced.
 
     >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim
     >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
@@ -85,15 +85,15 @@ def run_experiment(
     progress: bool = True,
     callbacks: Sequence[Callback] = (),
 ) -> Results:
-    """Play all runs of `experiment` that `folder` does not have yet, and return all rows.
+    """Play all runs of `experiment` that are not in `folder` yet, and return all rows.
 
-    `folder` is a path, or an address such as `s3://bucket/rows`. `jobs` is the number of runs at a time (default: one
-    a core, of all machines with Ray). `backend` is "threads", the default for the library's algorithms, whose kernels
-    run side by side in one process; "processes", the default for agents written in Python; or "ray", for a cluster:
-    the one that runs here or that `RAY_ADDRESS` names, else one started on this machine. `progress` is shown on
-    stderr: as a bar on a terminal, else in a line now and then. Rows and checkpoints that another version of belated
-    has left in `folder` are rejected, since its numbers may differ. `callbacks` are called in this process, one at a
-    time: after every block with threads; where workers play, once a run has finished, which is then one block.
+    `folder` is a path, or a URL such as `s3://bucket/rows`. `jobs` is the number of parallel runs (default: one per
+    core, of all machines with Ray). `backend` is "threads", the default for built-in algorithms, whose kernels run in
+    parallel in one process; "processes", the default for agents written in Python; or "ray", for a cluster: the running
+    one, or the one named by `RAY_ADDRESS`, else one started on this machine. `progress` is shown on stderr: as a bar on
+    a terminal, else as a line now and then. Rows and checkpoints in `folder` from another version of belated are
+    rejected, since its numbers may differ. `callbacks` are called in this process, one at a time: after every block
+    with threads; with worker processes once per run, as one block.
     """
     runs, watchers = experiment.runs(), Watchers(callbacks)
     limit = None if jobs is None else integer("jobs", jobs, at_least=1)
@@ -133,7 +133,7 @@ def run_experiment(
 
 
 def _kept(store: Store, runs: list[Run]) -> dict[str, pl.DataFrame]:
-    """Return the rows of the runs that have finished, many at a time, since remote storage answers slowly."""
+    """Return the rows of the finished runs, read in parallel, since remote storage is slow."""
     with ThreadPoolExecutor() as readers:
         found = zip(runs, readers.map(store.read, runs), strict=True)
         return {run.id: frame for run, frame in found if frame is not None}
@@ -147,7 +147,7 @@ def _make_backend(
     advance: Callable[[int], None],
     watchers: Watchers,
 ) -> Backend:
-    """Return the backend of that name, by default the one that suits the agents."""
+    """Return the named backend, by default the one that suits the agents."""
     at_once = min(jobs or os.cpu_count() or 1, len(runs))
     if backend is None:
         compiled = all(
@@ -163,9 +163,9 @@ def _make_backend(
 def play_all(
     backend: Backend, runs: Sequence[Run], store: Store | None
 ) -> Generator[tuple[Run, pl.DataFrame], None, None]:
-    """Yield the rows of each run as it finishes; on an error, or when the caller stops, end the others.
+    """Yield the rows of each run as it finishes; on an error, or when the caller stops, stop the others.
 
-    Where a worker dies, its run is played again, unless its rows were kept before it died.
+    If a worker dies, its run is played again, unless its rows were already stored.
     """
     left = deque((run, 1) for run in runs)
     playing: dict[Played, tuple[Run, int]] = {}
@@ -182,7 +182,7 @@ def play_all(
                 rows = None if store is None else store.read(run)
                 if rows is None and attempt == ATTEMPTS:
                     raise WorkerLostError(
-                        f"{run.id}: its worker died in each of {ATTEMPTS} attempts, perhaps for lack of memory; "
+                        f"{run.id}: its worker died in each of {ATTEMPTS} attempts, perhaps out of memory; "
                         "finished runs are kept if there is a folder"
                     ) from death
                 if rows is None:
@@ -197,13 +197,13 @@ def play_all(
 
 
 def _written(store: Store, run: Run) -> pl.DataFrame:
-    """Return the rows that a worker has stored; raise if they do not appear: it wrote to a disk of its own."""
+    """Return the rows that a worker has stored; raise if they do not appear, because it wrote to its own disk."""
     deadline = time.monotonic() + PATIENCE
     while (rows := store.read(run)) is None:
         if time.monotonic() > deadline:
             raise InvalidInputError(
-                f"folder must be one that all machines share, such as s3://bucket/folder: a worker has written "
-                f"{store.where(run)}, but it is not there"
+                f"folder must be shared by all machines, such as s3://bucket/folder: a worker has written "
+                f"{store.where(run)}, but it is not visible here"
             )
         time.sleep(0.1)
     return rows

@@ -1,4 +1,4 @@
-"""An experiment is data: every combination of environments, agents, delays and seeds is one run with an id."""
+"""Experiments as data: every combination of environments, agents, delays and seeds is one run with an id."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from belated.types import Algorithm, Environment, Plays, SaysWhereItPlays
 FIELDS = ("name", "episodes", "seeds", "environments", "agents", "delays")
 """The fields that an experiment file must have."""
 OPTIMAL = "optimal"
-"""The agent that plays the best policy of the environment."""
+"""The agent that plays the optimal policy of the environment."""
 WINNERS, WINNERS_VERSION = "belated-winners", 1
 
 
 class Winners(NamedTuple):
-    """The winners of a search, as its file has them."""
+    """The winners of a search, as read from its file."""
 
     path: Path
     settings: dict[str, dict[str, Any]]
@@ -43,13 +43,13 @@ class Winners(NamedTuple):
 
 
 def read_toml(path: str | Path, what: str) -> dict[str, Any]:
-    """Return the plain values of a TOML file, which errors call a `what` file."""
+    """Return the plain values of a TOML file, called a `what` file in error messages."""
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no {what} file {file}")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number of thousands of digits, too deep
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a huge integer, or nested too deeply
         raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
 
 
@@ -101,7 +101,7 @@ def agents_of(
 ) -> dict[str, Algorithm]:
     """Return the agents of an experiment, and those of the winners that it includes.
 
-    A file of winners is data: it may name the `classes` of the experiment, and imports nothing.
+    A file of winners is a data file: it may name the `classes` of the experiment, and imports nothing else.
     """
     found = {label: _agent(label, part, environments) for label, part in tables_of(values, "agents").items()}
     for winners in included:
@@ -125,7 +125,7 @@ def winners_of(values: Mapping[str, Any], folder: str | Path) -> list[Winners]:
 
 
 def check_unseen(seeds: Sequence[int], included: Sequence[Winners]) -> None:
-    """Raise InvalidInputError if winners were found on one of `seeds`: they would be judged on their tuning seeds."""
+    """Raise InvalidInputError if winners were tuned on one of `seeds`: evaluation seeds must be held out."""
     for winners in included:
         shared = sorted(set(seeds) & set(winners.tuning_seeds))
         if shared:
@@ -135,7 +135,7 @@ def check_unseen(seeds: Sequence[int], included: Sequence[Winners]) -> None:
 
 
 def is_range(value: Any) -> bool:
-    """Whether the value of a setting is one to be searched: a table with `choices`, or with `from` and `to`.
+    """Whether the value of a setting is a search range: a table with `choices`, or with `from` and `to`.
 
     >>> is_range({"choices": [1, 2]}), is_range({"algorithm": "greedy"}), is_range(3)
     (True, False, False)
@@ -147,7 +147,7 @@ def _agent(label: str, part: Mapping[str, Any], environments: Mapping[str, Finit
     for name, value in part.items() if isinstance(part, Mapping) else ():
         if is_range(value):
             raise InvalidInputError(
-                f"{name} of the agent {label!r} must be a value to be played, got the range {value}: search it with "
+                f"{name} of the agent {label!r} must be a single value, got the range {value}: search it with "
                 "`belated tune`, and include the winners"
             )
     if not isinstance(part, Mapping) or part.get("algorithm") != OPTIMAL:
@@ -161,7 +161,7 @@ def _agent(label: str, part: Mapping[str, Any], environments: Mapping[str, Finit
 
 
 MOST_EPISODES, MOST_ROWS = 2**62, 10**9
-"""Beyond the first, times of arrival are no 64-bit integers any more; a row takes 64 bytes."""
+"""Maximum episodes, so that times of arrival fit into 64 bits, and maximum rows, of 64 bytes each."""
 
 
 def check_algorithm(name: str, value: Any) -> None:
@@ -170,7 +170,7 @@ def check_algorithm(name: str, value: Any) -> None:
 
 
 def read_seeds(name: str, given: Any) -> Any:
-    """Return seeds that were written as text: a number of them, or `first:end`, the end left out; all else as it is.
+    """Parse seeds given as text: their number, or `first:end` with an exclusive end; return anything else unchanged.
 
     >>> read_seeds("seeds", "100:110"), read_seeds("seeds", "3")
     (range(100, 110), 3)
@@ -187,7 +187,7 @@ def read_seeds(name: str, given: Any) -> Any:
 
 
 def check_episodes(episodes: Any, record_every: Any) -> tuple[int, int]:
-    """Return both as integers; raise `InvalidInputError` for more rows than fit into memory."""
+    """Return both as integers; raise `InvalidInputError` if there would be too many rows for memory."""
     for name, value in (("episodes", episodes), ("record_every", record_every)):
         integer(name, integer(name, value, at_least=1), at_most=MOST_EPISODES)
     count, every = int(episodes), int(record_every)
@@ -199,7 +199,7 @@ def check_episodes(episodes: Any, record_every: Any) -> tuple[int, int]:
 
 
 def check_delay(delay: DelayDistribution | OutcomeDelays, environment: Environment, episodes: int) -> None:
-    """Raise `InvalidInputError` if delays do not go with the environment or do not last for all episodes."""
+    """Raise `InvalidInputError` if delays do not match the environment or do not cover all episodes."""
     if isinstance(delay, DelayDistribution) and delay.lasts < episodes:
         raise InvalidInputError(
             f"delay must have a fixed delay for each of {episodes} episodes, got {delay.lasts} of them"
@@ -210,22 +210,22 @@ def check_delay(delay: DelayDistribution | OutcomeDelays, environment: Environme
 
 
 def where(algorithm: Algorithm) -> Plays:
-    """Return where an algorithm plays: on tables, unless it says otherwise."""
+    """Return where an algorithm plays: on tables, unless it declares otherwise."""
     return algorithm.plays if isinstance(algorithm, SaysWhereItPlays) else "tables"
 
 
 def check_reports(environment: Environment, algorithm: Algorithm, delay: DelayDistribution | OutcomeDelays) -> None:
-    """Raise `InvalidInputError` if the reports of a trial cannot be learned, or cannot be delayed so."""
+    """Raise `InvalidInputError` if algorithm or delay do not suit the reports of a trial."""
     if not isinstance(environment, Trial):
         return
     if not isinstance(delay, DelayDistribution):
-        wanted = "the same for all outcomes in a trial, whose events have delays of their own: usually Constant(0)"
+        wanted = "the same for all outcomes in a trial, whose events have their own delays: usually Constant(0)"
         raise refuse("delay", delay, wanted)
     adds = isinstance(algorithm, CompiledSettings) and algorithm.adds_reports
     if isinstance(algorithm, Settings) and not environment.told and not adds:
         raise InvalidInputError(
-            f"{type(algorithm).__name__} must be told every reward as a whole, but {environment.label} reports events "
-            "alone: use told=True, or LearnByAge, OTFLinUCB or OTFLinTS"
+            f"{type(algorithm).__name__} needs every reward as a whole, but {environment.label} reports single events "
+            "only: use told=True, or LearnByAge, OTFLinUCB or OTFLinTS"
         )
     if environment.signals and isinstance(algorithm, CompiledSettings) and not algorithm.hears_signals:
         wanted = f"without signals for {algorithm}: LearnByAge(signals=True) learns from them"
@@ -235,7 +235,7 @@ def check_reports(environment: Environment, algorithm: Algorithm, delay: DelayDi
 def table_for(environment: Environment, algorithm: Algorithm) -> FiniteMDP | None:
     """Return the table that `algorithm` plays on in a simulator, None if it plays on features.
 
-    An algorithm that needs a table where there is none is refused.
+    Raises `InvalidInputError` if the algorithm needs a table and there is none.
     """
     plays = where(algorithm)
     if plays == "steps":
@@ -247,7 +247,7 @@ def table_for(environment: Environment, algorithm: Algorithm) -> FiniteMDP | Non
         name = environment.name if isinstance(environment, GymEnvironment) else environment.label
         raise InvalidInputError(
             f"{type(algorithm).__name__} needs a table of all states, which {name} does not have; "
-            "AutoPSVI and the other regression agents need none"
+            "AutoPSVI and the other regression agents do not need one"
         )
     return table
 
@@ -262,21 +262,21 @@ Delays = Delay | Sequence[Delay] | Mapping[str, DelayDistribution] | Mapping[str
 """One delay distribution, or several, with or without labels."""
 MOST_SEEDS = 10**6
 MADE_BY = "made_by"
-"""The field of a description that tells which belated made the rows."""
+"""The field of a description with the version of belated that made the rows."""
 LABELS = "labels"
-"""The field of a file of rows with the labels of which its name shows only a part."""
+"""The field of a file of rows with the labels that its name shows only in part."""
 
 LONGEST_NAME, SHOWN = 150, 60
-"""The longest label that is its own file name, and how much is shown of one that is not."""
+"""Maximum length of a label used as file name, and how much of a longer one is shown."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=-]*")
-# summary.csv stands in the same folder; Windows drops a last dot
+# summary.csv is in the same folder; Windows drops a trailing dot
 _LIKE_A_FILE = re.compile(r".*(\.[a-z]+|\.)", re.ASCII)
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
 @runtime_checkable
 class Named(Protocol):
-    """An algorithm with a name for files and labels, as those of the library have."""
+    """An algorithm with a name for files and labels, like the built-in ones."""
 
     kind: str
 
@@ -285,7 +285,7 @@ class Named(Protocol):
 class Run:
     """One run: the unit of work, of resumption and of distribution.
 
-    Everything about it is checked here, once. Labels that are not given are made from the parts.
+    Everything about it is validated here, once. Missing labels are derived from the parts.
 
     >>> from belated import Poisson, RandomPolicy, RiverSwim
     >>> Run(RiverSwim(), RandomPolicy(), Poisson(5), episodes=100, seed=7).id
@@ -328,7 +328,7 @@ class Run:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of the parts, by the names that rows have for them."""
+        """The labels of the parts, by the names of their columns in rows."""
         return {
             "environment": self.environment_label,
             "delay_distribution": self.delay_label,
@@ -343,16 +343,16 @@ class Run:
 
     @property
     def rows(self) -> int:
-        """How many rows the run gives."""
+        """Number of rows of the run."""
         return -(-self.episodes // self.record_every)
 
     def describe(self) -> dict[str, Any]:
-        """Return everything that the rows depend on, as plain values: equal descriptions, equal rows."""
+        """Return everything that the rows depend on, as plain values: equal descriptions mean equal rows."""
         return dict(self._description)
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        """Made once and sent along: in a worker, a class of the user's may have lost a part of its name."""
+        """Computed once and sent to workers, where a user's class may have a different name."""
         return {
             "environment": self.environment.describe(),
             "agent": describe(self.algorithm),
@@ -360,19 +360,19 @@ class Run:
             "episodes": self.episodes,
             "seed": self.seed,
             **({"record_every": self.record_every} if self.record_every > 1 else {}),
-            **({"strict": True} if STRICT else {}),  # sums in another order: rows of both kinds must not mix
+            **({"strict": True} if STRICT else {}),  # sums in a different order: rows of both kinds must not mix
             MADE_BY: stamp(),
         }
 
 
 def check_description(where: str, kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Raise InvalidInputError unless the file `where`, described as `kept`, is of the run described as `wanted`."""
+    """Raise InvalidInputError unless the file `where`, with the description `kept`, matches the run `wanted`."""
     wanted = json.loads(json.dumps(wanted))
     for name in {**wanted, **kept}:
         before, now = kept.get(name), wanted.get(name)
         if name not in (MADE_BY, LABELS) and before != now:
             raise InvalidInputError(
-                f"{where} holds rows of other settings: {name} was {before!r}, now it is {now!r}; "
+                f"{where} has rows of other settings: {name} was {before!r}, now it is {now!r}; "
                 "use another folder, or delete the file to run it again"
             )
     if kept.get(MADE_BY) != wanted.get(MADE_BY):
@@ -383,9 +383,9 @@ def check_description(where: str, kept: Mapping[str, Any], wanted: Mapping[str, 
 class Experiment:
     """Every combination of environments, agents, delays and seeds, each played for `episodes` episodes.
 
-    Single values, sequences and mappings from labels are all accepted for environments and delays; agents come as
-    a mapping from labels. `seeds` is a number (seeds 0, 1, ...) or a sequence. With `record_every` n only every n-th
-    episode and the last get a row; cumulative regret stays exact.
+    Environments and delays may be single values, sequences or mappings from labels; agents must be a mapping from
+    labels. `seeds` is a number (seeds 0, 1, ...) or a sequence. With `record_every` n only every n-th episode and the
+    last get a row; cumulative regret is still exact.
 
     Examples
     --------
@@ -424,10 +424,10 @@ class Experiment:
             ("delays", _by_label("delays", self.delays, _delay_label)),
         ):
             object.__setattr__(self, name, value)
-        self._runs(1)  # a run checks that its parts go together
+        self._runs(1)  # creating a run checks that its parts match
 
     def runs(self) -> list[Run]:
-        """Return all runs, seeds innermost."""
+        """Return all runs; seeds vary fastest."""
         return self._runs(None)
 
     def _runs(self, seeds: int | None) -> list[Run]:
@@ -450,11 +450,11 @@ class Experiment:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, folder: str | Path = ".") -> Experiment:
-        """Return the experiment that plain values describe.
+        """Return the experiment described by plain values.
 
-        The agent ``{algorithm = "optimal"}`` stands for the best policy of the environment, of which there must then
-        be only one. `include` names files of winners, relative to `folder`, whose agents are added; `classes` are the
-        names, `module:Name`, that those may use beside the library's.
+        The agent ``{algorithm = "optimal"}`` is the optimal policy of the environment, of which there must then be only
+        one. `include` names files of winners, relative to `folder`, whose agents are added; `classes` are the names,
+        `module:Name`, that those may use besides the built-in ones.
         """
         if isinstance(values, Mapping) and "include" in values:
             values = {"agents": {}, **values}
@@ -484,14 +484,14 @@ def _seeds(given: Any) -> tuple[int, ...]:
     first = itertools.islice(given, MOST_SEEDS + 1)
     seeds = tuple(integer("seeds", integer("seeds", seed, at_least=0), at_most=2**63 - 1) for seed in first)
     if not seeds or len(set(seeds)) < len(seeds):
-        raise refuse("seeds", seeds, "at least one, and each only once")
+        raise refuse("seeds", seeds, "at least one, without repetition")
     if len(seeds) > MOST_SEEDS:
         raise refuse("seeds", given, f"at most {MOST_SEEDS} of them")
     return seeds
 
 
 def _by_label(name: str, given: Any, label_of: Callable[[str, Any], str]) -> dict[str, Any]:
-    """Return one or many, as a mapping from labels; `label_of` checks each and returns the label it has by default."""
+    """Return one or many as a mapping from labels; `label_of` checks each and returns its default label."""
     what = "the label of an agent" if name == "agents" else f"the label of one of {name}"
     found: dict[str, Any] = {}
     if isinstance(given, Mapping):
@@ -503,7 +503,7 @@ def _by_label(name: str, given: Any, label_of: Callable[[str, Any], str]) -> dic
             label = check_label(what, label_of(name, value))
             if label in found:
                 raise InvalidInputError(
-                    f"{name} has two entries labelled {label!r}; give a mapping with labels of your own"
+                    f"{name} has two entries labelled {label!r}; give a mapping with your own labels"
                 )
             found[label] = value
     if not found:
@@ -512,7 +512,7 @@ def _by_label(name: str, given: Any, label_of: Callable[[str, Any], str]) -> dic
 
 
 def agents_by_label(given: Agents) -> dict[str, Algorithm]:
-    """Return one algorithm or several as a mapping from labels: without labels of their own, the names of their kinds.
+    """Return one algorithm or several as a mapping from labels, by default the names of their kinds.
 
     >>> from belated import AutoPSVI, Greedy
     >>> list(agents_by_label([AutoPSVI(), Greedy()]))
@@ -539,9 +539,9 @@ def _delay_label(name: str, value: Any) -> str:
 
 
 def check_label(name: str, value: Any) -> str:
-    """Return a label, any text that is not empty."""
+    """Validate a label: any non-empty text."""
     if not isinstance(value, str) or not value.strip():
-        raise refuse(name, value, "a text that is not empty")
+        raise refuse(name, value, "a non-empty text")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -550,9 +550,9 @@ def check_label(name: str, value: Any) -> str:
 
 
 def file_name(label: str) -> str:
-    """Return the name of the file or folder of `label`: itself if it is a safe one, else a part of it and a digest.
+    """Return the file or folder name of `label`: the label if it is safe, else a part of it and a digest.
 
-    Names of labels that differ differ: `~` is in no label that is its own name, and digests are of the whole label.
+    Different labels have different names: a safe label has no `~`, and digests are of the whole label.
 
     >>> file_name("psvi-0.1"), file_name("posterior sampling, σ = 0.1")
     ('psvi-0.1', 'posterior-sampling-=-0.1~187a39ef889d890f')

@@ -1,7 +1,6 @@
-"""Child processes end with the program that started them, however it ends.
+"""Ending child processes together with the program that started them, however it ends.
 
-This module imports nothing but the standard library, so that a process can watch its parent while it still imports the
-rest.
+This module imports only the standard library, so that a process can watch its parent while it still imports the rest.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 MARK = "BELATED_STARTED_BY"
 """The environment variable that marks a process which must not outlive the program that started it."""
 PATIENCE = 3.0
-"""Seconds during which processes that were just starting are still looked for."""
+"""Seconds during which processes that were just starting are still searched for."""
 _PROCESSES = Path("/proc")
 _CODE = f"""
 import sys
@@ -34,7 +33,7 @@ def end_with(parent: int) -> None:
     """End this process soon after its `parent` has ended, for whatever reason."""
 
     def until_then() -> None:
-        while os.getppid() == parent:  # an orphan is given another parent
+        while os.getppid() == parent:  # an orphan gets another parent
             time.sleep(0.5)
         os._exit(1)
 
@@ -43,7 +42,7 @@ def end_with(parent: int) -> None:
 
 @contextmanager
 def marking(mark: str) -> Iterator[None]:
-    """Mark all processes that are started in this block, and those that they start, with `mark`."""
+    """Mark all processes started in this block, and their descendants, with `mark`."""
     before = os.environ.get(MARK)
     os.environ[MARK] = mark
     try:
@@ -55,9 +54,9 @@ def marking(mark: str) -> Iterator[None]:
 
 
 class Guard:
-    """A process that outlives this one by seconds and ends what was started for it; needs /proc.
+    """A process that outlives this one by seconds and ends its marked descendants; needs /proc.
 
-    Whatever is started while `marking` ends with this process; after `end` it lives on.
+    Processes started while `marking` end with this process, unless `end` was called.
     """
 
     def __init__(self) -> None:
@@ -70,7 +69,7 @@ class Guard:
                 stdin=nothing,
                 stdout=nothing,
                 stderr=nothing,
-                start_new_session=True,  # a Ctrl-C is not for it
+                start_new_session=True,  # not interrupted by Ctrl-C
             )
 
     def end(self) -> None:
@@ -80,9 +79,9 @@ class Guard:
 
 
 def watch(parent: int, mark: str) -> None:
-    """Remember every process with that mark, while the parent lives; then end them.
+    """Collect all processes with this mark while the parent lives; then end them.
 
-    They are looked for again and again, since many a process overwrites its environment with a title.
+    They are searched for repeatedly, since some processes overwrite their environment with a title.
     """
     known: dict[int, str] = {}
     while os.getppid() == parent:
@@ -100,13 +99,13 @@ def watch(parent: int, mark: str) -> None:
 
 
 def marked(mark: str) -> dict[int, str]:
-    """Return the processes whose environment has `mark`, and when each began."""
+    """Return the processes whose environment has `mark`, with their start times."""
     wanted, found = f"{MARK}={mark}".encode(), {}
     for path in _PROCESSES.iterdir():
         if path.name.isdigit():
             try:
                 ours = wanted in (path / "environ").read_bytes().split(b"\0")
-            except OSError:  # it has ended, or is somebody else's
+            except OSError:  # it has ended, or belongs to another user
                 continue
             if ours and (began := beginning(int(path.name))):
                 found[int(path.name)] = began
@@ -114,7 +113,7 @@ def marked(mark: str) -> dict[int, str]:
 
 
 def beginning(process: int) -> str | None:
-    """Return when a process began, which tells it from later ones with its number; None if it has ended."""
+    """Return the start time of a process, which distinguishes it from later ones with the same id; None if it ended."""
     try:
         told = (_PROCESSES / str(process) / "stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Pictures of results on one pair of axes: curves with bands over seeds, and when feedback arrives."""
+"""Plots of results on one pair of axes: curves with bands over seeds, and the arrival of feedback."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from belated.runner._results import Results
 
 POINTS = 400
-"""Points of a curve: more cannot be told apart, and each costs a bootstrap."""
+"""Maximum points of a curve: more are indistinguishable, and each costs a bootstrap."""
 WINDOW = 100
-"""Episodes of a moving average, fewer where a curve has not many times as many."""
+"""Maximum number of episodes of a moving average; fewer for short curves."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of picture."""
+    """One kind of plot."""
 
     column: str
     label: str
@@ -40,7 +40,7 @@ KINDS = {
     "regret": Kind("regret", "cumulative regret"),
     "value": Kind("value", "value", averaged=True),
     "returns": Kind("sampled_return", "return", averaged=True),
-    "delays": Kind("delay", "share of feedback that has arrived"),
+    "delays": Kind("delay", "fraction of feedback that has arrived"),
 }
 
 
@@ -54,11 +54,11 @@ def plot(
     log: str = "",
     window: int | None = None,
 ) -> Axes:
-    """Draw one kind of picture on `axes`, or on new ones with a legend below, and return them."""
+    """Draw one kind of plot on `axes`, or on new ones with a legend below, and return them."""
     choice("log", log, LOGS)
     known = results.environments
     if environment is None and len(known) > 1:
-        raise InvalidInputError(f"environment must be named, since there are several: {', '.join(known)}")
+        raise InvalidInputError(f"environment must be given, since there are several: {', '.join(known)}")
     chosen = choice("environment", known[0] if environment is None else environment, known)
     delays = results.delays if delay is None else [choice("delay", delay, results.delays)]
     width = window_of(results, kind, window)
@@ -88,7 +88,7 @@ def plot(
 
 
 def window_of(results: Results, kind: str, window: int | None = None) -> int:
-    """Return how many rows of a curve are averaged, by default a 40th of them and at most 100; 1 for sums."""
+    """Return the window of the moving average: by default a 40th of the rows and at most 100; 1 for sums."""
     if not KINDS[kind].averaged:
         return 1
     rows = results.frame["episode"].n_unique()
@@ -98,9 +98,9 @@ def window_of(results: Results, kind: str, window: int | None = None) -> int:
 def draw(
     results: Results, kind: str, axes: Axes, *, environment: str, delays: Sequence[str], log: str, window: int
 ) -> None:
-    """Draw the curves of all agents under `delays`: colours tell agents apart, and line styles delays.
+    """Draw the curves of all agents under `delays`: colours for agents, line styles for delays.
 
-    Of one agent under several delays, colours tell the delays apart. More than there are colours get markers, too.
+    For one agent under several delays, colours are for the delays. Beyond the number of colours, markers are added.
     """
     if kind == "delays":
         _draw_arrivals(results, axes, environment, delays, log)
@@ -126,8 +126,8 @@ def curve(results: Results, kind: str, pick: dict[str, str], *, window: int, log
     rows = results.regret(**pick) if kind == "regret" else results.array(KINDS[kind].column, **pick)
     if not np.isfinite(rows).all():
         raise InvalidInputError(
-            f"{KINDS[kind].column} is not known for {', '.join(pick.values())}, whose environment is a simulator; "
-            "plot_returns shows what was seen"
+            f"{KINDS[kind].column} is unknown for {', '.join(pick.values())}, whose environment is a simulator; "
+            "plot_returns shows the observed returns"
         )
     if window > 1:
         rows = np.lib.stride_tricks.sliding_window_view(rows, window, axis=1)
@@ -139,17 +139,17 @@ def curve(results: Results, kind: str, pick: dict[str, str], *, window: int, log
 def _draw_curve(axes: Axes, x: Ints, band: Band, label: str, style: dict[str, Any], log: str, **more: Any) -> None:
     axes.plot(x, band.value, label=drawn(label), drawstyle="steps-post" if more else "default", **style)
     if band.seeds > 1:
-        # A logarithmic axis has no place for a band that reaches zero: it is cut at the lowest point of the curve.
+        # A logarithmic axis cannot show a band that reaches zero: it is cut at the lowest point of the curve.
         floor = np.min(band.value[band.value > 0], initial=np.inf) if "y" in log else -np.inf
         low = np.maximum(band.low, floor)
         axes.fill_between(x, low, band.high, color=style["color"], alpha=0.18, linewidth=0, **more)
 
 
 def _draw_arrivals(results: Results, axes: Axes, environment: str, delays: Sequence[str], log: str) -> None:
-    """Draw the share of feedback that has arrived within n episodes, a curve for each distribution.
+    """Draw the fraction of feedback that has arrived within n episodes, one curve per distribution.
 
-    Agents meet the same delays, so there is one curve for all, unless the delay depends on what an agent does. Curves
-    end with the longest delay of all, or with the run: what is later than its last episode might as well never arrive.
+    Agents face the same delays, so there is one curve for all, unless the delay depends on the agent's actions. Curves
+    end at the longest delay, or with the run: feedback after its last episode is as good as lost.
     """
     longest = min(int(results.frame["delay"].max() or 1), int(results.episodes[-1]))  # type: ignore[arg-type]
     points, place = thin(longest + 1, POINTS, log="x" in log), 0
@@ -158,7 +158,7 @@ def _draw_arrivals(results: Results, axes: Axes, environment: str, delays: Seque
         found = [results.array("delay", agent=agent, delay=delay, environment=environment) for agent in agents]
         same = all(np.array_equal(one, found[0], equal_nan=True) for one in found)
         for agent, rows in [("", found[0])] if same else zip(agents, found, strict=True):
-            ordered = np.sort(rows, axis=1)  # what never arrives is nan, and last
+            ordered = np.sort(rows, axis=1)  # feedback that never arrives is nan, and sorted last
             share = np.stack([np.searchsorted(one, points, side="right") for one in ordered]) / rows.shape[1]
             label = ", ".join(filter(None, [delay, agent]))
             _draw_curve(axes, points, bootstrap(share), label, look(place), log, step="post")
@@ -168,7 +168,7 @@ def _draw_arrivals(results: Results, axes: Axes, environment: str, delays: Seque
 def dress(axes: Axes, kind: str, *, log: str, window: int) -> None:
     axes.set_xlabel("delay in episodes" if kind == "delays" else "episode")
     axes.set_ylabel(KINDS[kind].label + (f", mean of {window} episodes" if window > 1 else ""))
-    # Setting limits would stop axes that share a scale from growing with each other's curves.
+    # Setting limits would keep axes that share a scale from growing with each other's curves.
     if "y" not in log:
         axes.update_datalim([(1.0, 0.0)])
     axes.margins(x=0)
@@ -182,7 +182,7 @@ def below(figure: Figure) -> None:
     for axes in figure.axes:
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(str(label), line)
-    key, letter = 0.6, 0.085  # inches that an entry needs, and each letter of its label
+    key, letter = 0.6, 0.085  # inches per entry, and per letter of its label
     rows = int(np.ceil(sum(key + letter * len(label) for label in entries) / figure.get_figwidth()))
     figure.legend(
         list(entries.values()),

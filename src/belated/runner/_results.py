@@ -1,4 +1,4 @@
-"""The rows of an experiment as one typed object, with its statistics one call away."""
+"""The rows of an experiment as one typed object, with statistics, plots and tables."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 LABELS = ("environment", "agent", "delay_distribution")
 Label = str | None
-"""A label; None where there is only one."""
+"""A label; None if there is only one."""
 
 
 class Results:
     """The rows of all runs of an experiment.
 
-    `frame` is a Polars table with a row an episode: the labels of the run (`environment`, `agent`,
-    `delay_distribution`, `seed`) and what `belated.runner.simulate` records.
+    `frame` is a Polars frame with one row per episode: the labels of the run (`environment`, `agent`,
+    `delay_distribution`, `seed`) and the columns of `belated.runner.simulate`.
     """
 
     def __init__(self, frame: pl.DataFrame) -> None:
@@ -69,11 +69,11 @@ class Results:
 
     @property
     def episodes(self) -> Ints:
-        """The numbers, from 1, of the episodes that have rows: all of them, unless recording was thinned."""
+        """The numbers, from 1, of the episodes that have rows: all of them, unless `record_every` was set."""
         return self.frame["episode"].unique().sort().to_numpy().astype(np.int64) + 1
 
     def has(self, environment: str, delay: str, agent: str) -> bool:
-        """Return whether there are rows of the three together."""
+        """Return whether there are rows of this combination."""
         return (environment, agent, delay) in self._parts
 
     def _labels(self, column: str) -> list[str]:
@@ -81,11 +81,11 @@ class Results:
 
     @cached_property
     def _parts(self) -> dict[tuple[str, ...], pl.DataFrame]:
-        """The rows of each environment, agent and delay, found once: a study asks for them hundreds of times."""
+        """The rows of each environment, agent and delay; cached, since studies use them hundreds of times."""
         return dict(self.frame.partition_by(*LABELS, as_dict=True, maintain_order=True))
 
     def array(self, column: str, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
-        """Return `column` of one agent as an array (seeds, episodes); delay and environment where there are several."""
+        """Return `column` of one agent, shape (seeds, episodes); give delay and environment if there are several."""
         if column not in self.frame.columns:
             choice("column", column, self.frame.columns)
         wanted = {"agent": agent, "delay_distribution": delay, "environment": environment}
@@ -93,16 +93,16 @@ class Results:
         for name, label in wanted.items():
             known = self._labels(name)
             if label is None and len(known) > 1:
-                raise InvalidInputError(f"{name} must be named, since there are several: {', '.join(known)}")
+                raise InvalidInputError(f"{name} must be given, since there are several: {', '.join(known)}")
             labels[name] = choice(name, known[0] if label is None else label, known)
         chosen = self._parts.get(tuple(labels[name] for name in LABELS))
         if chosen is None:
-            raise InvalidInputError(f"there are no rows of {', '.join(labels.values())} together")
+            raise InvalidInputError(f"there are no rows of the combination {', '.join(labels.values())}")
         ordered = chosen.sort("seed", "episode", maintain_order=True)
         seeds, rows = ordered["seed"].n_unique(), ordered["episode"].to_numpy()
         first = rows[: len(rows) // seeds]
         if len(rows) % seeds or (rows.reshape(seeds, -1) != first).any() or (np.diff(first) <= 0).any():
-            raise InvalidInputError(f"every seed of {', '.join(labels.values())} must have one row of each episode")
+            raise InvalidInputError(f"every seed of {', '.join(labels.values())} must have exactly one row per episode")
         return ordered[column].to_numpy().reshape(seeds, -1)
 
     def regret(self, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
@@ -115,7 +115,7 @@ class Results:
         return cumulative_regret(gaps(optimal, value))
 
     def returns(self, *, agent: str, delay: Label = None, environment: Label = None) -> Floats:
-        """Return the sum of the rewards that were seen in each episode (seeds, episodes)."""
+        """Return the observed return of each episode, shape (seeds, episodes)."""
         return self.array("sampled_return", agent=agent, delay=delay, environment=environment)
 
     def regret_band(self, *, agent: str, delay: Label = None, environment: Label = None) -> Band:
@@ -127,9 +127,9 @@ class Results:
     ) -> Axes:
         """Draw mean cumulative regret with 95 % bands over seeds on `axes`, or on new ones; return the axes.
 
-        Colours tell agents apart, from the eighth on with markers, and line styles delays; colours do if there is one
-        agent. Name the `environment` where there are several. `log` names the axes that are logarithmic: "x", "y" or
-        "xy". Needs Matplotlib: `pip install 'belated[plots]'`.
+        Colours are for agents, with markers from the eighth on, and line styles for delays; with one agent, colours are
+        for delays. Give the `environment` if there are several. `log` names the logarithmic axes: "x", "y" or "xy".
+        Needs Matplotlib: `pip install 'belated[plots]'`.
 
         >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
         >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
@@ -149,7 +149,7 @@ class Results:
         log: str = "",
         window: int | None = None,
     ) -> Axes:
-        """Draw the exact value of the policies played, a moving average over `window` rows, and the optimum dashed."""
+        """Draw the exact value of the policies played, averaged over `window` rows, and the optimum (dashed)."""
         return plot(self, "value", axes, environment=environment, delay=delay, log=log, window=window)
 
     def plot_returns(
@@ -161,22 +161,22 @@ class Results:
         log: str = "",
         window: int | None = None,
     ) -> Axes:
-        """Draw the rewards that were seen, summed over each episode, as `plot_value` draws values."""
+        """Draw the observed returns, in the same way as `plot_value`."""
         return plot(self, "returns", axes, environment=environment, delay=delay, log=log, window=window)
 
     def plot_delays(
         self, axes: Axes | None = None, *, environment: Label = None, delay: Label = None, log: str = "x"
     ) -> Axes:
-        """Draw which share of feedback arrives within n episodes, for each delay distribution, with 95 % bands.
+        """Draw the fraction of feedback that arrives within n episodes, for each delay distribution, with 95 % bands.
 
         Feedback that never arrives keeps a curve below 1.
         """
         return plot(self, "delays", axes, environment=environment, delay=delay, log=log)
 
     def summary(self) -> Summary:
-        """Return a row for each environment, delay and agent: regret, value upon convergence, return, 95 % intervals.
+        """Return one row per environment, delay and agent: regret, value upon convergence, return, with 95 % intervals.
 
-        It is a Polars table that prints the numbers that matter:
+        It is a Polars frame that prints its main columns:
 
         >>> from belated import DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
         >>> agents = {"psvi": DelayedPSVI(), "random": RandomPolicy()}
@@ -202,7 +202,7 @@ class Results:
         return Summary(rows)
 
     def _summarised(self, pick: dict[str, str]) -> dict[str, Any]:
-        """Return the numbers of one row of the summary; value and regret are null where they are unknown."""
+        """Return the numbers of one row of the summary; unknown values and regrets are null."""
         values = self.array("value", **pick)
         found: dict[str, Any] = {}
         if np.isnan(values).any():
@@ -223,7 +223,7 @@ class Results:
         return {**found, "seeds": len(values)}
 
     def to_markdown(self, measure: str = "regret") -> str:
-        """Return a table of mean ± error in Markdown: a row for each agent, a column for each task, the best in bold.
+        """Return a Markdown table of mean ± error: one row per agent, one column per task, the best in bold.
 
         A task is an environment under a delay distribution. `measure` is "regret", "value", "return" or "return_iqm",
         a column of `summary()`; the error is half of its 95 % interval over seeds. Labels are escaped.
@@ -243,18 +243,18 @@ class Results:
         return comparison_latex(compare(self.summary(), measure))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a pandas table; delays that never end and unknown values are nan."""
+        """Return the rows as a pandas frame; infinite delays and unknown values are nan."""
         return to_pandas(self.frame)
 
     def to_rliable(self, column: str = "value") -> dict[str, Floats]:
-        """Return the scores of each agent, shape (runs, tasks), as `rliable` and `belated.evaluation` take them.
+        """Return the scores of each agent, shape (runs, tasks), for `rliable` and `belated.evaluation`.
 
-        A task is an environment under a delay distribution, a run a seed. All agents must have been played on all tasks
-        with as many seeds. Scores compare between tasks, and larger ones are better:
+        A task is an environment under a delay distribution, a run is a seed. All agents must have been played on all
+        tasks with the same number of seeds. Scores are comparable between tasks, and larger is better:
 
-        * "value": the mean value over the last tenth of the episodes, as a share of the optimum;
-        * "regret": 1 − regret / Σ V*, over all episodes: 1 for no regret, 0 for one that earns nothing;
-        * "sampled_return": the mean return over the last tenth of the episodes, as it is.
+        * "value": the mean value over the last tenth of the episodes, as a fraction of the optimum;
+        * "regret": 1 − regret / Σ V*, over all episodes: 1 for no regret, 0 for a value of zero;
+        * "sampled_return": the mean return over the last tenth of the episodes, not normalised.
 
         >>> from belated import Constant, DelayedPSVI, Poisson, RandomPolicy, RiverSwim, run
         >>> from belated.evaluation import interquartile_mean
@@ -272,7 +272,7 @@ class Results:
         }
         seeds = {len(score) for found in scores.values() for score in found}
         if len(seeds) > 1:
-            raise InvalidInputError(f"all agents must have as many seeds on every task, got {sorted(seeds)}")
+            raise InvalidInputError(f"all agents must have the same number of seeds on every task, got {sorted(seeds)}")
         return {agent: np.stack(found, axis=1) for agent, found in scores.items()}
 
     def _scores(self, column: str, pick: dict[str, str]) -> Floats:
@@ -285,8 +285,8 @@ class Results:
         optimal = self.array("optimal", **pick)
         if not (np.isfinite(optimal).all() and np.isfinite(rows).all() and optimal.mean() > 0):
             raise InvalidInputError(
-                f"{', '.join(pick.values())} has no score: its optimum must be known and above 0 for a share of it, "
-                f'got {optimal.mean():g}; column="sampled_return" needs none'
+                f"{', '.join(pick.values())} has no score: its optimum must be known and positive, "
+                f'got {optimal.mean():g}; column="sampled_return" does not need it'
             )
         shares: Floats = 1.0 - rows[:, -1] / (optimal.mean(axis=1) * self.episodes[-1])
         return shares if column == "regret" else ends / optimal[:, -last:].mean(axis=1)
@@ -299,15 +299,15 @@ class Results:
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
-        """Return the rows of all finished runs in `folder`, as `run`, `belated run` or a study has left them there.
+        """Return the rows of all finished runs in `folder`, as written by `run`, `belated run` or a study.
 
-        The folder is that of one experiment, or one in which there is only one. Rows of other settings under one label
-        are rejected, and those of two versions of belated.
+        The folder is that of an experiment, or contains only one. Rows with different settings under the same label are
+        rejected, as are rows from different versions of belated.
         """
         rows = read_runs(Path(folder))
         lengths = {len(frame) for frame in rows}
         if len(lengths) > 1:
-            raise InvalidInputError(f"all runs in {folder} must have as many rows, got {sorted(lengths)}")
+            raise InvalidInputError(f"all runs in {folder} must have the same number of rows, got {sorted(lengths)}")
         return cls(pl.concat(rows))
 
     @classmethod
@@ -315,11 +315,9 @@ class Results:
         """Read what `save` wrote; raise DamagedFileError if the file is damaged or foreign."""
         frame, about = from_parquet(Path(path))
         if about.get("format") != "belated-results":
-            raise DamagedFileError(f"{path} holds the rows of one run, not results that were saved together")
+            raise DamagedFileError(f"{path} has the rows of a single run, not saved results")
         if about.get("version") != 1:
-            raise DamagedFileError(
-                f"{path} has version {about.get('version')!r} of results, this belated reads version 1"
-            )
+            raise DamagedFileError(f"{path} has version {about.get('version')!r} of results, this code reads version 1")
         return cls(frame)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The columns of rows: one table, from which arrays, frames and files are made."""
+"""The columns of rows, for arrays, frames and files."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ COLUMNS: dict[str, type[np.int64 | np.float64]] = {
     "sampled_return": np.float64,
     "regret": np.float64,
 }
-"""The columns of rows in their order, and what they hold; in frames and files a delay that never ends is null."""
+"""The columns of rows in order, with their types; in frames and files an infinite delay is null."""
 
 
 UNKNOWABLE = ("value", "optimal", "regret")
-"""Columns that are null where an environment has no tables."""
+"""Columns that are null in environments without a table."""
 
 
 class BlockRows(NamedTuple):
-    """The columns that both loops fill themselves, for every episode of a block."""
+    """The columns that both loops fill, for every episode of a block."""
 
     start: Ints
     delay: Ints
@@ -68,13 +68,13 @@ def to_frame(columns: dict[str, npt.NDArray[Any]]) -> pl.DataFrame:
 
 
 def from_frame(frame: pl.DataFrame) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of rows, as `to_frame` was given them."""
+    """Return the columns of rows, the inverse of `to_frame`."""
     missing = {name: np.nan if kind is np.float64 else NEVER for name, kind in COLUMNS.items()}
     return {name: frame[name].fill_null(missing[name]).to_numpy() for name in COLUMNS}
 
 
 def recorded(episodes: Ints, last: int, every: int) -> Ints:
-    """Return those of `episodes` that get a row: every n-th, and the `last`."""
+    """Return the `episodes` that get a row: every n-th, and the `last`."""
     if every == 1:
         return episodes
     kept: Ints = episodes[((episodes + 1) % every == 0) | (episodes == last)]
@@ -82,7 +82,7 @@ def recorded(episodes: Ints, last: int, every: int) -> Ints:
 
 
 def value_bounds(environment: FiniteMDP) -> tuple[float, float]:
-    """Return bounds on the value of any policy: H times the minimum and maximum mean reward, and some rounding."""
+    """Return bounds on the value of any policy: H times the minimum and maximum mean reward, up to rounding."""
     rewards, horizon = environment.world.rewards, environment.horizon
     low, high = horizon * float(rewards.min()), horizon * float(rewards.max())
     slack = 1e-6 * (1.0 + abs(low) + abs(high))
@@ -96,7 +96,7 @@ def check_rows(
     every: int,
     played: int | None = None,
 ) -> None:
-    """Raise `InvalidInputError` for what cannot be the rows of a run, or of its first `played` episodes."""
+    """Raise `InvalidInputError` unless these can be the rows of a run, or of its first `played` episodes."""
     whole = episodes if played is None else played
     wanted = -(-episodes // every) if whole == episodes else whole // every
     if set(columns) != set(COLUMNS):
@@ -106,7 +106,7 @@ def check_rows(
             raise refuse(f"column {name}", columns[name].shape, f"{wanted} of type {np.dtype(kind)}")
     episode, start, delay, arrived = (columns[name] for name in ("episode", "start", "delay", "arrived"))
     if not np.array_equal(episode, recorded(np.arange(whole), episodes - 1, every)):
-        raise refuse("column episode", episode, "the episodes that are recorded")
+        raise refuse("column episode", episode, "the recorded episodes")
     states = environment.states if isinstance(environment, FiniteMDP) else np.iinfo(np.int64).max
     indices("column start", start, (wanted,), states)
     for name, values in (("delay", delay), ("arrived", arrived)):
@@ -123,25 +123,25 @@ def check_rows(
         if values.size and (values.min() < low or values.max() > high):
             raise refuse(f"column {name}", values, f"within [{low:g}, {high:g}]")
     if (np.abs(np.diff(regret, prepend=0.0)) > (high - low) * np.diff(episode, prepend=-1)).any():
-        raise refuse("column regret", regret, f"growing by at most {high - low:g} an episode")
+        raise refuse("column regret", regret, f"growing by at most {high - low:g} per episode")
     if (arrived > episode).any():
-        raise refuse("column arrived", arrived, "at most the episodes before")
+        raise refuse("column arrived", arrived, "at most the number of earlier episodes")
     if every == 1:
         _check_sums(delay, arrived, regret, optimal - value)
 
 
 def _check_sampled(columns: dict[str, npt.NDArray[Any]], wanted: int) -> None:
-    """Raise `InvalidInputError` unless rows of a simulator have returns, and neither values nor regret."""
+    """Raise `InvalidInputError` unless rows of a simulator have returns, but no values and no regret."""
     array("column sampled_return", columns["sampled_return"], (wanted,))
     known = [np.isfinite(columns[name]).all() for name in UNKNOWABLE]
     if not all(known) and not all(np.isnan(columns[name]).all() for name in UNKNOWABLE):
-        raise refuse("columns value, optimal and regret", "some", "all known, or none of them")
+        raise refuse("columns value, optimal and regret", "some", "all known or all unknown")
 
 
 def _check_sums(delay: Ints, arrived: Ints, regret: Floats, gaps: Floats) -> None:
-    """Raise `InvalidInputError` if the regret and arrivals of complete rows do not follow from the other columns."""
+    """Raise `InvalidInputError` if the regret and arrivals of complete rows contradict the other columns."""
     if not np.array_equal(regret, np.cumsum(gaps)):
         raise refuse("column regret", regret, "the running sum of optimal − value")
     due = np.minimum(delay, delay.size) + np.arange(delay.size) + 1
     if not np.array_equal(arrived, np.bincount(due[due < delay.size], minlength=delay.size)):
-        raise refuse("column arrived", arrived, "the arrivals that the delays lead to")
+        raise refuse("column arrived", arrived, "the arrivals implied by the delays")

@@ -1,9 +1,9 @@
-"""One run: one agent, one environment, one delay distribution, one seed; out come rows.
+"""Playing one run: an agent, an environment, a delay distribution and a seed give rows.
 
 A run is played in blocks of episodes. Tables and simulators differ only in their `Stage`: how an episode is played and
-whether values are known. The block is written twice: `play_in_python` asks an agent in Python and serves any agent;
-`play_compiled` is the same loop, compiled, for the library's agents on tables. Both draw the same random numbers in the
-same order and give the same rows, bit for bit.
+whether values are known. There are two implementations of a block: a loop in Python for any agent, and `play_compiled`,
+the same loop compiled, for built-in agents on tables. Both draw the same random numbers in the same order and give the
+same rows, bit for bit.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ if TYPE_CHECKING:
 
 KIND, VERSION = "belated-checkpoint", 3
 Arrays = dict[str, npt.NDArray[Any]]
-#: Episodes of a block, unless said otherwise. Control returns to Python after each block.
+#: Default number of episodes of a block. Control returns to Python after each block.
 BLOCK = 256
-#: Delays are drawn this many at a time, and no block goes beyond.
+#: Delays are drawn in chunks of this size, and no block crosses a chunk.
 CHUNK = 4096
 #: The first block has this many episodes; blocks double while one takes less than this many seconds.
 FIRST_BLOCK, BRISK = 32, 0.1
@@ -96,10 +96,10 @@ def simulate(
     know is null. `watch` is called now and then with the number of episodes played since its last call, `observe` with
     every episode and the numbers behind its plan, which makes the run much slower.
 
-    With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If
-    the file is there at the start, the run goes on from it and gives the same rows; one of another version of belated
-    is rejected. At the end `commit` is given the rows, to keep them, and only then the file is deleted.
-    Each of `callbacks` sees the rows as they come (`belated.Callback`).
+    With a `checkpoint`, a file, the whole state of the run is written there about every `checkpoint_seconds`. If the
+    file exists at the start, the run resumes from it and gives the same rows; a file from another version of belated is
+    rejected. At the end `commit` is called with the rows, to store them, and only then the file is deleted. The
+    `callbacks` (`belated.Callback`) observe the rows as they are produced.
 
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
     >>> rows = simulate(RiverSwim(), DelayedPSVI(), Poisson(5), episodes=100, seed=0)
@@ -154,7 +154,7 @@ def play(
 
 
 def _blocks(simulation: Simulation, file: Path | None, pause: float) -> Iterator[int]:
-    """Play to the end and yield how many episodes each block had, first those of a checkpoint; save now and then."""
+    """Play to the end and yield the number of episodes of each block, first those of a checkpoint; save regularly."""
     if simulation.played:
         yield simulation.played
     saved, block = time.monotonic(), FIRST_BLOCK
@@ -170,33 +170,33 @@ def _blocks(simulation: Simulation, file: Path | None, pause: float) -> Iterator
 
 
 class Played(NamedTuple):
-    """What the rows record of one episode."""
+    """One played episode."""
 
     trajectory: Trajectory
-    """What the agent will learn from."""
+    """The feedback for the agent."""
     seen: Trajectory
-    """What was played, on which the delay may depend: its rewards are the environment's own."""
+    """The trajectory as played, on which the delay may depend, with the environment's own rewards."""
     start: int
     value: float
-    """The exact value of the policy from that start; nan if it is unknown."""
+    """The exact value of the policy from its first state; nan if unknown."""
     earned: float
     reports: list[Report] | None = None
-    """What is reported of a patient, each at its own time; None if the trajectory arrives as a whole."""
+    """The reports about a patient, each with its own time; None if the trajectory arrives as a whole."""
 
 
 class Stage(Protocol):
-    """How an environment is played and what is known of its values."""
+    """How an environment is played, and whether its values are known."""
 
     @property
     def problem(self) -> Problem: ...
 
     def begin(self, episode: int, rng: np.random.Generator) -> int | None:
-        """Return the first state of `episode` where agents may be told it before they plan."""
+        """Return the first state of `episode` if agents may know it before they plan, else None."""
 
     def play(self, policy: Policy, episode: int, start: int | None, rng: np.random.Generator) -> Played: ...
 
     def optimal(self, episodes: Ints, starts: Ints) -> Floats:
-        """Return the value that the regret of each of `episodes` is counted against; nan if it is unknown."""
+        """Return the reference value for the regret of each of `episodes`; nan if unknown."""
 
 
 class TableStage:
@@ -223,7 +223,7 @@ class TableStage:
 
 
 class TrialStage(TableStage):
-    """A `Trial`: what is heard of a patient has delays of its own."""
+    """A `Trial`: reports about a patient have their own delays."""
 
     mdp: Trial
 
@@ -237,7 +237,7 @@ class TrialStage(TableStage):
 
 
 class SimulatorStage:
-    """Any other environment. Values are exact where it has a table and the agent plays on that."""
+    """Any other environment. Values are exact if it has a table and the agent plays on it."""
 
     def __init__(self, environment: Environment, algorithm: Algorithm, seed: int) -> None:
         self.environment, self._seed = environment, seed
@@ -279,7 +279,7 @@ class _OneHotPolicy:
 
 
 def _total(rewards: Floats) -> float:
-    return float(np.cumsum(rewards)[-1])  # in order, as the compiled loop adds
+    return float(np.cumsum(rewards)[-1])  # in order, like the compiled loop
 
 
 def as_table(policy: Policy, problem: TableProblem) -> TablePolicy:
@@ -332,7 +332,7 @@ class Simulation:
 
     @property
     def compiled(self) -> bool:
-        """Whether blocks are played by the compiled loop."""
+        """Whether the compiled loop is used."""
         return (
             isinstance(self.stage, TableStage)
             and isinstance(self.agent, Learner)
@@ -365,21 +365,21 @@ class Simulation:
         save_arrays(path, KIND, VERSION, header, arrays)
 
     def restore(self, path: Path) -> None:
-        """Go on from what `save` wrote; a file that is refused changes nothing.
+        """Resume from what `save` wrote; an invalid file changes nothing.
 
         The state of another run, or of another version of belated, is rejected.
         """
         try:
             header, arrays = load_arrays(path, KIND, VERSION)
         except DamagedFileError as error:
-            raise DamagedFileError(f"{error}; delete it to begin the run again") from None
+            raise DamagedFileError(f"{error}; delete it to restart the run") from None
         agent, problem = self.agent, self.stage.problem
         if not isinstance(agent, Savable):
-            raise InvalidInputError(f"{path} is a checkpoint, which an agent of this kind cannot go on from; delete it")
+            raise InvalidInputError(f"{path} is a checkpoint, but agents of this kind cannot resume; delete it")
         try:
             about = dict(header["about"])
         except (KeyError, TypeError, ValueError) as error:
-            raise DamagedFileError(f"{path} does not hold a usable checkpoint: {error}") from None
+            raise DamagedFileError(f"{path} does not contain a valid checkpoint: {error}") from None
         check_description(str(path), about, self.run.describe())
         try:
             played = integer("played", header["played"], at_least=1, at_most=self.episodes)
@@ -401,12 +401,12 @@ class Simulation:
             _check_in_flight(self, heap, rows, played)
             rngs = {name: restore_generator(header["rngs"][name]) for name in self.rngs}
             distribution_state = header.get("distribution")
-            if played < self.episodes:  # a distribution that cannot go on from its state says so now
+            if played < self.episodes:  # a distribution that cannot resume from its state raises now
                 next_delays(self.delay, restore_generator(header["rngs"]["delay"]), 1, played, distribution_state)
             agent.restore(part_of(arrays, "memory."))
         except (BelatedError, KeyError, TypeError, ValueError, OverflowError, IndexError) as error:
             raise DamagedFileError(
-                f"{path} does not hold a usable checkpoint: {error}; delete it to begin the run again"
+                f"{path} does not contain a valid checkpoint: {error}; delete it to restart the run"
             ) from error
         recorded = len(rows["episode"])
         for name, values in rows.items():
@@ -416,7 +416,7 @@ class Simulation:
         self.played, self.regret, self.recorded = played, regret, recorded
 
     def advance(self, episodes: int = BLOCK) -> int:
-        """Play a block of at most `episodes` episodes, and return how many it had."""
+        """Play a block of at most `episodes` episodes, and return their number."""
         first = self.played
         last = min(first + episodes, (first // CHUNK + 1) * CHUNK, self.episodes)
         if first % CHUNK == 0:
@@ -458,7 +458,7 @@ class Simulation:
                 self.episodes,
             )
         else:
-            with threadpool_limits(1):  # BLAS on more cores rounds differently, and is slower on small matrices
+            with threadpool_limits(1):  # more BLAS threads round differently, and are slower on small matrices
                 for k, delay in enumerate(delays):
                     self._play_episode(k, delay)
         self._record(first, last)
@@ -479,7 +479,7 @@ class Simulation:
     def _record(self, first: int, last: int) -> None:
         episodes, noted = np.arange(first, last), self.block_rows
         optimal = self.stage.optimal(episodes, noted.start[: last - first])
-        # one running sum, in order: the same to the last bit however the run is cut into blocks
+        # one running sum, in order: identical to the last bit for any division into blocks
         regret = np.cumsum(np.concatenate([[self.regret], optimal - noted.value[: last - first]]))[1:]
         self.regret = float(regret[-1])
         kept = recorded(episodes, self.episodes - 1, self.run.record_every) - first
@@ -489,7 +489,7 @@ class Simulation:
         self.recorded = rows.stop
 
     def _play_episode(self, k: int, delays: Ints) -> None:
-        """Play number `k` of a block, asking the agent in Python; `delays` has one for each outcome."""
+        """Play episode `k` of a block in Python; `delays` has one entry per outcome."""
         episode, stage, rows, rng = self.played + k, self.stage, self.block_rows, self.rngs["environment"]
         queue = self.reports if isinstance(stage, TrialStage) else self.queue
         batch = [Feedback(origin, trajectory) for origin, trajectory in queue.arrived(episode)]
@@ -513,7 +513,7 @@ class Simulation:
         late = int(delays[integer("the delay's outcome", which, at_least=0, at_most=len(delays) - 1)])
         left = self.episodes - episode - 1
         if played.reports is None:
-            if late < left:  # what arrives after the end need not be kept
+            if late < left:  # feedback after the end need not be stored
                 self.queue.add(episode, late, played.trajectory)
             rows.arrived[k] = len(batch)
         else:
@@ -531,7 +531,7 @@ class Simulation:
         rows.sampled_return[k] = played.earned
 
     def rows(self, first: int = 0) -> pl.DataFrame:
-        """Return what was recorded so far, from row `first` on."""
+        """Return the rows so far, from row `first` on."""
         return to_frame({name: values[first : self.recorded] for name, values in self.columns.items()})
 
 
@@ -549,7 +549,7 @@ def play_compiled(
     first: int,
     total: int,
 ) -> None:
-    """Play a block; all state lives in the arguments."""
+    """Play a block; all state is in the arguments."""
     record, world, queue, rows = borrowed(record), borrowed(world), borrowed(queue), borrowed(rows)
     delays = borrowed(delays)
     policy, values, states, actions, rewards = borrowed(scratch)
@@ -578,7 +578,7 @@ def play_compiled(
         elif outcome == RETURN and earned > 0.0:
             which = 1
         delay = delays[k, which]
-        if delay < total - episode - 1:  # what arrives after the end need not be kept
+        if delay < total - episode - 1:  # feedback after the end need not be stored
             send(queue, episode + delay + 1, episode, states, actions, rewards)
         rows.start[k] = states[0]
         rows.delay[k] = delay
@@ -595,24 +595,24 @@ class Plan(NamedTuple):
     values: Floats
     """V_h(s), shape (H+1, S)."""
     weights: Floats
-    """The weights wᵐ_h that were drawn, shape (H, M, d)."""
+    """The drawn weights wᵐ_h, shape (H, M, d)."""
 
 
 class Observed(NamedTuple):
-    """An episode as an observer sees it, before its feedback is sent."""
+    """The data of an episode for an observer, before its feedback is sent."""
 
     episode: int
     start: int
     policy: TablePolicy
     trajectory: Trajectory
     agent: Agent
-    """As it was when it planned, except that its chains have moved on."""
+    """The agent as it was when it planned, except that its chains have advanced."""
     plan: Plan | None
     """None for agents that do not draw weights."""
 
 
 class PlanObserver:
-    """Repeats the plans of an agent with the same random numbers, and keeps what the agent does not."""
+    """Repeats the plans of an agent with the same random numbers, and keeps the intermediate results."""
 
     def __init__(self, agent: Learner) -> None:
         problem = agent.problem
@@ -635,7 +635,7 @@ class PlanObserver:
 
 
 def plan_observer(agent: Agent) -> PlanObserver | None:
-    """Return an observer of the plans of `agent`, None if it does not draw weights."""
+    """Return an observer of the plans of `agent`; None if it does not draw weights."""
     return PlanObserver(agent) if isinstance(agent, Learner) and hasattr(agent.record, "drawn") else None
 
 
@@ -645,7 +645,7 @@ def _left_from(problem: TableProblem, h: int) -> TableProblem:
 
 
 def pack(queue: FeedbackQueue[Trajectory]) -> Arrays:
-    """Return the trajectories in flight, of any length and on tables or features, as arrays."""
+    """Return the trajectories in flight, on tables or features, as arrays."""
     items = queue.items()
     flying = [trajectory for _, _, trajectory in items]
     states: list[Any] = [state for each in flying for state in each.states]
@@ -668,7 +668,7 @@ def pack(queue: FeedbackQueue[Trajectory]) -> Arrays:
 
 
 def unpack(arrays: Arrays, problem: Problem, played: int) -> tuple[FeedbackQueue[Trajectory], npt.NDArray[np.int64]]:
-    """Return what `pack` was given, and (due, origin) of each; raise `InvalidInputError` if it does not fit."""
+    """Return the queue that `pack` got, and (due, origin) of each; raise `InvalidInputError` if it is invalid."""
     facts = indices("facts", arrays["facts"], (None, 6), np.iinfo(np.int64).max)
     queue: FeedbackQueue[Trajectory] = FeedbackQueue()
     rows = problem.actions if isinstance(problem, SimulatorProblem) and problem.joint else None
@@ -710,26 +710,26 @@ def _sparse(
 
 
 def _check_sums(simulation: Simulation, rows: Arrays, played: int, regret: float) -> None:
-    """Raise `InvalidInputError` if rows are counted against another policy, or do not lead to `regret`."""
+    """Raise `InvalidInputError` if rows have another reference policy, or do not sum to `regret`."""
     if not np.array_equal(rows["optimal"], simulation.stage.optimal(rows["episode"], rows["start"])):
-        raise refuse("column optimal", rows["optimal"], "the values of the policy that regret is counted against")
+        raise refuse("column optimal", rows["optimal"], "the values of the reference policy")
     episode, before = (rows["episode"][-1], rows["regret"][-1]) if len(rows["episode"]) else (-1, 0.0)
     assert isinstance(simulation.run.environment, FiniteMDP)
     low, high = value_bounds(simulation.run.environment)
     if abs(regret - before) > (high - low) * (played - 1 - episode):
-        raise refuse("regret", regret, "what the rows lead to")
+        raise refuse("regret", regret, "the sum of the rows")
 
 
 def _check_in_flight(simulation: Simulation, heap: npt.NDArray[np.int64], rows: Arrays, played: int) -> None:
-    """Raise `InvalidInputError` for what cannot be in flight after `played` episodes, or is unknown to the rows."""
+    """Raise `InvalidInputError` unless the heap can be in flight after `played` episodes, given the rows."""
     due, origin = heap[:, 0], heap[:, 1]
     if ((due < played) | (due >= simulation.episodes) | (origin >= played)).any() or len(set(origin)) < len(origin):
-        raise refuse("heap", heap, f"of episodes below {played}, each once, due later")
+        raise refuse("heap", heap, f"distinct episodes below {played}, due later")
     rank, below = np.lexsort((origin, due)).argsort(), np.arange(1, len(heap))
     if (rank[(below - 1) // 2] > rank[below]).any():
-        raise refuse("heap", heap, "a heap, the earliest first")
+        raise refuse("heap", heap, "a heap, earliest first")
     if len(rows["episode"]) == played:
         late = np.minimum(rows["delay"], simulation.episodes) + rows["episode"] + 1
         flying = np.flatnonzero((late >= played) & (late < simulation.episodes))
         if not np.array_equal(np.sort(origin), flying) or not np.array_equal(due[np.argsort(origin)], late[flying]):
-            raise refuse("heap", heap, "what the rows say is in flight")
+            raise refuse("heap", heap, "the episodes in flight according to the rows")

@@ -1,4 +1,4 @@
-"""Rows in a folder: one Parquet file a run, written atomically; present means done."""
+"""Rows in a folder: one Parquet file per run, written atomically; present means done."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from belated.runner._rows import COLUMNS, check_rows, from_frame, schema
 
 KIND = "belated-rows"
 DENSEST = 32
-"""Numbers in a byte of a file, at most: real rows have fewer than 12, since episodes are counted."""
-# A minus after a word is a hyphen.
+"""Maximum number of values per byte of a file: real rows have fewer than 12."""
+# A minus sign after a word is a hyphen.
 _NUMBER = re.compile(r"((?:(?<!\w)-)?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)", re.ASCII)
 
 
 def to_parquet(frame: pl.DataFrame, about: dict[str, Any]) -> bytes:
-    """Return `frame` as a sealed Parquet file that carries `about` as JSON."""
+    """Return `frame` as a sealed Parquet file with `about` as JSON in its metadata."""
     file = io.BytesIO()
     metadata = {"belated": json.dumps(about, sort_keys=True), "digest": BLANK_SEAL}
     frame.write_parquet(file, compression="zstd", metadata=metadata)
@@ -44,7 +44,7 @@ def from_parquet(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
 
 
 def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Read what `to_parquet` returned; errors name `where` it came from."""
+    """Read what `to_parquet` returned; errors mention `where`."""
     check_seal(content, where, KIND)
     try:
         metadata = pl.read_parquet_metadata(io.BytesIO(content))
@@ -54,14 +54,14 @@ def from_bytes(content: bytes, where: str) -> tuple[pl.DataFrame, dict[str, Any]
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RecursionError) as error:
         raise DamagedFileError(f"{where} is not an intact {KIND} file: {error}") from None
     if not isinstance(about, dict):
-        raise DamagedFileError(f"{where} is a Parquet file, but not one of belated rows")
+        raise DamagedFileError(f"{where} is a Parquet file, but not with rows of belated")
     if any(frame.schema.get(name) != kind for name, kind in schema().items()):
-        raise DamagedFileError(f"{where} does not have the columns of belated rows: {', '.join(COLUMNS)}")
+        raise DamagedFileError(f"{where} does not have the columns of rows: {', '.join(COLUMNS)}")
     return frame, about
 
 
 def _check_size(content: bytes) -> None:
-    """Raise ValueError if a small file would take much memory, before it does."""
+    """Raise ValueError if a small file claims to need much memory, before it is allocated."""
     columns = pl.read_parquet_schema(io.BytesIO(content))
     rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
     if rows * len(columns) > DENSEST * len(content) or any(kind.is_nested() for kind in columns.values()):
@@ -69,7 +69,7 @@ def _check_size(content: bytes) -> None:
 
 
 class Store:
-    """A folder of finished runs: on this machine, or at an address such as s3://bucket/rows."""
+    """A folder of finished runs: on this machine, or at a URL such as s3://bucket/rows."""
 
     def __init__(self, folder: str | Path | Folder) -> None:
         self.folder = folder if isinstance(folder, Folder) else Folder(folder)
@@ -79,21 +79,21 @@ class Store:
         return Store(self.folder.absolute())
 
     def path(self, run: Run) -> Path:
-        """Return the file of `run`, of a folder on this machine."""
+        """Return the file of `run`, in a folder on this machine."""
         if self.folder.path is None:
             raise InvalidInputError(f"{self.where(run)} is not a file on this machine")
         return self.folder.path / _name(run)
 
     def checkpoint(self, run: Run) -> Path | None:
-        """Return where the state of an unfinished `run` is kept, None if that is not on this machine."""
+        """Return the checkpoint file of an unfinished `run`; None if the folder is remote."""
         return None if self.folder.path is None else self.folder.path / f"{run.id}.checkpoint"
 
     def where(self, run: Run) -> str:
-        """Return the path or address of the rows of `run`, to be shown."""
+        """Return the path or URL of the rows of `run`, for messages."""
         return self.folder.where(_name(run))
 
     def write(self, run: Run, rows: pl.DataFrame) -> None:
-        """Keep the rows of a finished run."""
+        """Store the rows of a finished run."""
         labels = {"environment": run.environment_label, "agent": run.agent_label, "delay": run.delay_label}
         hidden = {part: label for part, label in labels.items() if file_name(label) != label}
         self.folder.write(_name(run), to_parquet(rows, run.describe() | ({LABELS: hidden} if hidden else {})))
@@ -103,7 +103,7 @@ class Store:
 
         Raises InvalidInputError for rows of other settings or of another version of belated.
         """
-        wanted, content = run.describe(), self.folder.read(_name(run))  # described before an agent changes as it plays
+        wanted, content = run.describe(), self.folder.read(_name(run))  # described before the agent changes
         if content is None:
             return None
         where = self.where(run)
@@ -112,7 +112,7 @@ class Store:
         try:
             check_rows(from_frame(rows), run.environment, run.episodes, run.record_every)
         except InvalidInputError as error:
-            raise DamagedFileError(f"{where} does not hold the rows of a run: {error}") from None
+            raise DamagedFileError(f"{where} does not contain the rows of a run: {error}") from None
         return rows
 
 
@@ -121,7 +121,7 @@ def _name(run: Run) -> str:
 
 
 def labelled(rows: pl.DataFrame, environment: str, agent: str, delay: str, seed: int) -> pl.DataFrame:
-    """Return the rows of a run with the labels of the run before them."""
+    """Return the rows of a run with its labels as leading columns."""
     return rows.select(
         pl.lit(environment).alias("environment"),
         pl.lit(delay).alias("delay_distribution"),
@@ -132,7 +132,7 @@ def labelled(rows: pl.DataFrame, environment: str, agent: str, delay: str, seed:
 
 
 def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
-    """Return the files of all runs of the one experiment in `folder`, each with its folders and its seed.
+    """Return the files of all runs of the experiment in `folder`, each with its folder names and its seed.
 
     The folders are named by environment, agent and delay.
     """
@@ -145,7 +145,7 @@ def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
         if number.isdecimal():
             found.setdefault("/".join(before), {})[path] = (environment, agent, delay), int(number)
     if not found:
-        raise InvalidInputError(f"{folder} must be a folder with finished runs of an experiment, got none of them")
+        raise InvalidInputError(f"{folder} must be a folder with finished runs of an experiment, but it has none")
     if len(found) > 1:
         raise InvalidInputError(f"{folder} has several experiments, choose one of them: {', '.join(sorted(found))}")
     (files,) = found.values()
@@ -153,10 +153,10 @@ def run_files(folder: Path) -> dict[Path, tuple[tuple[str, str, str], int]]:
 
 
 def read_runs(folder: Path) -> list[pl.DataFrame]:
-    """Return the labelled rows of each run in `folder`; raise InvalidInputError for what does not belong together.
+    """Return the labelled rows of each run in `folder`; raise InvalidInputError if they are inconsistent.
 
-    The runs of one label were played with the same settings, each with the seed of its file; all by one belated. A
-    folder does not tell in which order labels were given, so they come by the numbers in them.
+    The runs of a label must have the same settings, each with the seed of its file, and all the same version of
+    belated. A folder does not record the order of labels, so they are sorted by the numbers in them.
     """
     found: list[tuple[tuple[str, str, str], int, pl.DataFrame]] = []
     first: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -164,13 +164,13 @@ def read_runs(folder: Path) -> list[pl.DataFrame]:
     for path, (names, seed) in run_files(folder).items():
         frame, about = from_parquet(path)
         if about.get("seed") != seed:
-            raise DamagedFileError(f"{path} holds the rows of seed {about.get('seed')!r}, its name says {seed}")
+            raise DamagedFileError(f"{path} has the rows of seed {about.get('seed')!r}, but its name says {seed}")
         maker = about.get(MADE_BY)
         made = made or (path, maker)
         if maker != made[1]:
             raise InvalidInputError(
-                f"{path} and {made[0]} were made by two versions of belated, which may have given other numbers; "
-                "play them again with one of them, in another folder"
+                f"{path} and {made[0]} were made by different versions of belated, whose numbers may differ; "
+                "play them again with one version, in another folder"
             )
         check_description(str(path), about, {**first.setdefault(names, about), "seed": seed})
         found.append((_labels(path, names, about.get(LABELS, {})), seed, frame.select(*COLUMNS)))
@@ -192,9 +192,9 @@ def by_number(label: str) -> list[tuple[str, float]]:
 
 
 def _labels(path: Path, names: Sequence[str], told: Any) -> tuple[str, str, str]:
-    """Return the labels of environment, agent and delay: the `names` of folders, or what such a name stands for."""
+    """Return the labels of environment, agent and delay: the `names` of folders, or the labels they stand for."""
     labels = dict(zip(("environment", "agent", "delay"), names, strict=True))
     if not isinstance(told, dict) or any(file_name(str(told[part])) != labels.get(part) for part in told):
-        raise DamagedFileError(f"{path} does not hold the rows of the labels in its name, but of {told!r}")
+        raise DamagedFileError(f"{path} does not have the rows of the labels in its name, but of {told!r}")
     environment, agent, delay = (labels | told).values()
     return environment, agent, delay

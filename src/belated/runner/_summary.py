@@ -1,4 +1,4 @@
-"""Results in brief: numbers that print themselves, and tables for a terminal, for Markdown and for LaTeX."""
+"""Summaries of results: a frame that prints its main numbers, and tables for terminal, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ MEASURES = {
     "return": "return, mean over the last tenth of the episodes",
     "return_iqm": "return over the last tenth of the episodes, interquartile mean",
 }
-"""What a table can compare, and what it is; each has an interval."""
+"""The measures that a table can compare, with their descriptions; each has an interval."""
 
 _WIDTH = 100  # characters of a printed summary, as of a Polars table
-_NO_REGRET = 1e-9  # regret below this share of the optimum is rounding: nothing had to be learned
+_NO_REGRET = 1e-9  # regret below this fraction of the optimum is rounding error
 _NOTHING = "–"
 
 
 def to_pandas(frame: pl.DataFrame) -> pandas.DataFrame:
-    """Return a pandas table of a Polars one without nested columns; Polars itself would need pyarrow for it."""
+    """Convert a Polars frame without nested columns to pandas; Polars' own conversion needs pyarrow."""
     try:
         import pandas
     except ImportError:
@@ -46,11 +46,11 @@ def to_pandas(frame: pl.DataFrame) -> pandas.DataFrame:
 
 
 class Summary(pl.DataFrame):
-    """A Polars table with a row for each environment, delay and agent, which prints what matters of it.
+    """A Polars frame with one row per environment, delay and agent, which prints its main columns.
 
     The columns are the labels, then total regret, the value over the last tenth of the episodes, the optimum, the
-    return, its interquartile mean, and the number of seeds. `regret_low` and `regret_high` are the ends of the 95 %
-    interval over seeds, and so for the others. What is unknown, such as the regret in a simulator, is null.
+    return, its interquartile mean, and the number of seeds. `regret_low` and `regret_high` are the bounds of the 95 %
+    interval over seeds, and likewise for the others. Unknown values, such as the regret in a simulator, are null.
     """
 
     def __str__(self) -> str:
@@ -61,25 +61,25 @@ class Summary(pl.DataFrame):
         return "\n".join(line.rstrip() for line in out.getvalue().strip("\n").splitlines())
 
     def to_pandas(self, *args: Any, **options: Any) -> pandas.DataFrame:
-        """Return it as a pandas table, for which Polars would need pyarrow; it takes the arguments of Polars' own."""
+        """Return a pandas frame without pyarrow, which Polars' own method needs; with the same arguments."""
         return super().to_pandas(*args, **options) if args or options else to_pandas(self)
 
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One environment, delay and agent; every number is already written out."""
+    """One environment, delay and agent, with formatted numbers."""
 
     environment: str
     delay: str
     agent: str
     regret: str
-    """Total regret, with its 95 % interval where there are several seeds."""
+    """Total regret, with its 95 % interval if there are several seeds."""
     value: str
-    """Value upon convergence, with its interval; the return where the value is unknown."""
+    """Value upon convergence, with its interval; the return if the value is unknown."""
     share: str
-    """That value as a share of the optimum."""
+    """That value as a fraction of the optimum."""
     best: bool
-    """Whether no agent that learns has less regret under this environment and delay, or none a larger return."""
+    """Whether it has the lowest regret of all learning agents in this comparison, or the highest return."""
 
     @property
     def cells(self) -> tuple[str, str, str, str, str, str]:
@@ -88,7 +88,7 @@ class SummaryRow:
 
 
 def summary_rows(summary: pl.DataFrame) -> list[SummaryRow]:
-    """Return the rows written out, the agents of one comparison next to each other."""
+    """Return the formatted rows, grouped by comparison."""
     groups = summary.partition_by("environment", "delay_distribution", maintain_order=True)
     return [row for group in groups for row in _group_rows(group)]
 
@@ -100,16 +100,16 @@ def _group_rows(group: pl.DataFrame) -> list[SummaryRow]:
 
 
 def _best(group: pl.DataFrame, measure: str) -> Any:
-    """Return the best mean of one comparison: the least regret of those that learn, else the largest; None if none."""
+    """Return the best mean of one comparison: the minimum regret of agents that learn, or the maximum of a measure."""
     if measure != "regret":
         return group[measure].max()
-    # An oracle has no regret by construction, so marking it as the best would say nothing about the others.
+    # An oracle has no regret by construction, so marking it as the best would be uninformative.
     known = group.filter(pl.col("regret").is_not_null())
     return known.filter(known["regret"].abs() > _NO_REGRET * known["optimal"].abs())["regret"].min()
 
 
 def _row(row: dict[str, Any], best: bool) -> SummaryRow:
-    if row["value"] is None:  # in a simulator, all that is known of an agent is what it was paid
+    if row["value"] is None:  # in a simulator only the return is known
         value, share, regret = _written(row, "return", ",.2f"), _NOTHING, _NOTHING
     else:
         value = _written(row, "value", ",.2f")
@@ -126,7 +126,7 @@ def _written(row: dict[str, Any], name: str, spec: str) -> str:
 
 
 def _over_seeds(summary: pl.DataFrame) -> str:
-    """Return over how many seeds the intervals are.
+    """Return a description of the number of seeds.
 
     >>> _over_seeds(pl.DataFrame({"seeds": [3, 5]})), _over_seeds(pl.DataFrame({"seeds": [1]}))
     ('3 to 5 seeds', 'one seed')
@@ -136,15 +136,15 @@ def _over_seeds(summary: pl.DataFrame) -> str:
 
 
 def interval_note(summary: pl.DataFrame) -> str:
-    """Return the sentence that says what the numbers in a summary are."""
+    """Return the note that explains the numbers of a summary."""
     seeds = _over_seeds(summary)
     spread = seeds if seeds == "one seed" else f"95% bootstrap intervals over {seeds}"
-    value = "value (where unknown, return)" if summary["value"].null_count() else "value"
-    return f"regret: total; {value}: mean over the last tenth of the episodes, and its share of the optimum; {spread}"
+    value = "value (or return, if unknown)" if summary["value"].null_count() else "value"
+    return f"regret: total; {value}: mean over the last tenth of the episodes, and as a share of the optimum; {spread}"
 
 
 def summary_markdown(summary: pl.DataFrame) -> str:
-    """Return the summary as a Markdown table, the least regret of each comparison in bold, or the largest return."""
+    """Return the summary as a Markdown table, with the lowest regret or highest return of each comparison in bold."""
     lines: list[tuple[str, ...]] = [HEADINGS, ("---",) * 3 + ("---:",) * 3]
     for row in summary_rows(summary):
         bold = HEADINGS.index("regret" if row.regret != _NOTHING else "value")
@@ -155,9 +155,9 @@ def summary_markdown(summary: pl.DataFrame) -> str:
 
 
 def summary_table(summary: pl.DataFrame) -> Table:
-    """Return a table with a row for each environment, delay and agent, the least regret of each comparison in bold.
+    """Return a table with one row per environment, delay and agent, the lowest regret of each comparison in bold.
 
-    An environment or a delay that is the only one is named in the title instead of in a column.
+    If there is only one environment or delay, it is in the title instead of a column.
     """
     rows = summary_rows(summary)
     columns = [i for i, name in enumerate(HEADINGS) if i > 1 or len({row.cells[i] for row in rows}) > 1]
@@ -187,7 +187,7 @@ def summary_table(summary: pl.DataFrame) -> Table:
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean and error of one agent on one task, written out; the error is empty where there is one seed."""
+    """Formatted mean and error of one agent on one task; the error is empty for a single seed."""
 
     mean: str
     error: str
@@ -196,7 +196,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One measure of all agents, a row each, on all tasks, a column each; None where one was not played."""
+    """One measure of all agents (rows) on all tasks (columns); None for combinations that were not played."""
 
     note: str
     tasks: list[str]
@@ -204,7 +204,7 @@ class Comparison:
 
 
 def compare(summary: pl.DataFrame, measure: str) -> Comparison:
-    """Return the comparison of a measure; a task is called by what tells it from the others."""
+    """Return the comparison of a measure; tasks are named by what distinguishes them."""
     choice("measure", measure, MEASURES)
     if measure not in summary.columns or summary[measure].null_count() == summary.height:
         raise InvalidInputError(f"the {measure} is unknown here, as in a simulator; choose another measure")
@@ -212,7 +212,7 @@ def compare(summary: pl.DataFrame, measure: str) -> Comparison:
     several = [len({labels[i] for labels in groups}) > 1 for i in (0, 1)]
     tasks = [", ".join(str(label) for label, named in zip(labels, several, strict=True) if named) for labels in groups]
     columns = [_column(group, measure) for group in groups.values()]
-    best = "the least of each column, oracles aside," if measure == "regret" else "the largest of each column"
+    best = "the least of each column, oracles aside," if measure == "regret" else "the maximum of each column"
     seeds = _over_seeds(summary)
     error = "" if seeds == "one seed" else " ± half of its 95 % bootstrap interval"
     return Comparison(
@@ -223,7 +223,7 @@ def compare(summary: pl.DataFrame, measure: str) -> Comparison:
 
 
 def _column(group: pl.DataFrame, measure: str) -> dict[str, Cell]:
-    """Return the cells of one task; the largest mean has three digits, and all as many decimals."""
+    """Return the cells of one task; the largest mean has three digits, and all have the same number of decimals."""
     known = group.filter(pl.col(measure).is_not_null())
     best = _best(known, measure)
     largest = max((abs(mean) for mean in known[measure]), default=0.0)
@@ -239,7 +239,7 @@ def _column(group: pl.DataFrame, measure: str) -> dict[str, Cell]:
 
 
 def comparison_markdown(found: Comparison) -> str:
-    """Return a comparison as a Markdown table with a line below it that says what the numbers are."""
+    """Return a comparison as a Markdown table with an explanatory note."""
     lines: list[tuple[str, ...]] = [
         ("agent", *map(escaped.markdown, found.tasks)),
         ("---", *["---:"] * len(found.tasks)),
@@ -256,7 +256,7 @@ def _markdown_lines(lines: Sequence[Sequence[str]]) -> str:
 
 
 def comparison_latex(found: Comparison) -> str:
-    """Return a comparison as a `tabular` for a paper that loads `booktabs`; a comment says what the numbers are."""
+    """Return a comparison as a LaTeX `tabular`, which needs `booktabs`; a comment explains the numbers."""
     rows = [("agent", *map(escaped.latex, found.tasks))]
     for agent, cells in found.rows.items():
         rows.append((escaped.latex(agent), *map(_latex_cell, cells)))

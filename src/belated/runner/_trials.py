@@ -1,8 +1,8 @@
-"""The episode loop of a trial: a patient has any number of reports, each with a delay of its own.
+"""The episode loop of a trial: a patient has any number of reports, each with its own delay.
 
-As elsewhere in the runner it is written twice, `TrialStage` with a `ReportQueue` in Python for any agent and
-`play_trial` for compiled ones, and gives the same rows. A run of a trial takes less than a second, so that it is played
-again rather than resumed in the middle.
+As elsewhere in the runner there are two implementations, `TrialStage` with a `ReportQueue` in Python for any agent and
+`play_trial` for compiled ones, which give the same rows. A run of a trial takes less than a second, so it is repeated
+rather than resumed.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from belated.runner._array_queue import ArrayQueue, send, take_first
 from belated.runner._rows import BlockRows
 from belated.types import Floats, Ints, TablePolicy, Trajectory
 
-#: That of delays: the constants of a kernel stand in a file with kernels.
+#: The same constant as in `delays`; kernels use constants of their own module.
 NEVER = int(np.iinfo(np.int64).max)
 
 
 class Report(NamedTuple):
-    """What is heard of a patient at once."""
+    """One report about a patient."""
 
     delay: int
     trajectory: Trajectory
 
 
 class Course(NamedTuple):
-    """A patient as the rows know one."""
+    """The course of one patient."""
 
     reward: float
     reports: list[Report]
 
 
 def drawn(trial: Trial, table: TablePolicy, episode: int, start: int, rng: np.random.Generator) -> Course:
-    """Draw the patient of a round, and return what will be reported of it."""
+    """Draw the patient of a round, and return the reports about it."""
     action = table.act(0, start)
     patient = trial.draw(start, action, rng)
     part = "all" if trial.told else "rewards"
@@ -53,7 +53,7 @@ def drawn(trial: Trial, table: TablePolicy, episode: int, start: int, rng: np.ra
 
 
 class ReportQueue:
-    """Reports that have not arrived, of which an episode may have several."""
+    """Reports in flight; an episode may have several."""
 
     def __init__(self) -> None:
         self._due: list[tuple[int, int, int, Trajectory]] = []
@@ -64,7 +64,7 @@ class ReportQueue:
         heapq.heappush(self._due, (episode + delay + 1, episode, self._sent, item))
 
     def arrived(self, episode: int) -> list[tuple[int, Trajectory]]:
-        """Return what is newly usable when planning `episode`, the earliest first."""
+        """Return the reports that arrive before `episode` is planned, earliest first."""
         found = []
         while self._due and self._due[0][0] <= integer("episode", episode):
             _, origin, _, item = heapq.heappop(self._due)
@@ -87,7 +87,7 @@ def play_trial(
     first: int,
     total: int,
 ) -> None:
-    """Play a block; all state lives in the arguments. `ended` counts the patients whose last report arrives when."""
+    """Play a block; all state is in the arguments. `ended` counts patients by when their last report arrives."""
     record, trial, queue, rows, ended = (
         borrowed(record),
         borrowed(trial),
@@ -124,7 +124,7 @@ def play_trial(
             states[1] = trial.is_signal[patient, i]  # a bandit has no next state: this marks a signal in the queue
             if states[1] == 0:
                 earned += trial.amounts[patient, i]
-            if late < total - episode - 1:  # what arrives after the end need not be kept
+            if late < total - episode - 1:  # reports after the end need not be stored
                 send(queue, episode + late + 1, episode, states, actions, rewards)
             last = late
         if last < total - episode - 1:

@@ -1,8 +1,8 @@
-"""The search for settings: the same number of candidates and episodes for every agent, by successive halving.
+"""Hyperparameter search with the same budget of candidates and episodes for every agent, by successive halving.
 
-The candidates of an agent are a grid, or what a sampler of Optuna proposes. The seeds of a search are never those of
-the report, so no agent is judged on the luck that it was chosen for. A search of your own is a TOML file: an experiment
-whose agents have ranges instead of settings.
+The candidates of an agent are a grid, or proposals of an Optuna sampler. The seeds of a search are held out from the
+report, so no agent is selected and evaluated on the same seeds. Your own search is a TOML file: an experiment whose
+agents have ranges instead of settings.
 """
 
 from __future__ import annotations
@@ -52,26 +52,26 @@ from belated.types import Algorithm, Environment
 __all__ = ["Outcome", "Rung", "Search", "Space", "load_search", "load_winners", "tune"]
 
 Point = dict[str, Any]
-"""The values of the settings that are searched."""
+"""The values of the searched settings."""
 MOST_VALUES = 1000
 """The maximum number of values of a range in a grid."""
 GRID = "grid"
 SAMPLERS = {"random": "RandomSampler", "qmc": "QMCSampler", "tpe": "TPESampler"}
-"""Optuna's samplers by the names that a search file uses."""
+"""Optuna's samplers by their names in search files."""
 SMALLER, LARGER = "smaller", "larger"
 EDGE = 0.05
-"""The share of a range, at either end, in which a winner that a sampler proposed stands at the edge."""
+"""The fraction of a range, at either end, in which a sampled winner counts as being at the edge."""
 ROUNDS = 4
 """The number of rounds in which a sampler that learns from scores proposes its candidates."""
 FIRST_SEED = 1000
-"""Tuning seeds that are given as a number begin here."""
+"""The first tuning seed, if only their number is given."""
 _RANGE_FIELDS = ("from", "to", "count", "log")
 _MEASURES = ("seeds", "regret", "regret_low", "regret_high", "value")
 
 
 @dataclass(frozen=True)
 class Choices:
-    """One of some values."""
+    """One of several values."""
 
     values: tuple[Any, ...]
 
@@ -82,7 +82,7 @@ class Choices:
         return self.values[proposed]
 
     def edge(self, value: Any) -> str | None:
-        """Return on which side of `value`, the least or the greatest of several numbers, nothing was tried."""
+        """Return on which side of `value` nothing was tried, if it is the minimum or maximum of several numbers."""
         numbers = [each for each in self.values if isinstance(each, int | float) and not isinstance(each, bool)]
         if len(numbers) < max(2, len(self.values)):
             return None
@@ -97,23 +97,23 @@ class Range:
     high: float
     log: bool = False
     count: int | None = None
-    """How many values a grid has."""
+    """Number of values in a grid."""
 
     @property
     def integral(self) -> bool:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def grid(self, name: str) -> list[float]:
-        """Return `count` values, evenly spaced; of integers, all of them if there is no count.
+        """Return `count` evenly spaced values; for integers without a count, all of them.
 
-        Between the bounds they are rounded to three digits, so that they can be quoted.
+        Interior values are rounded to three digits, so that they can be quoted.
 
         >>> Range(low=0.1, high=2.0, log=True, count=3).grid("scale"), Range(low=1, high=4).grid("draws")
         ([0.1, 0.447, 2.0], [1, 2, 3, 4])
         """
         if self.count is None:
             if not self.integral or self.log:
-                raise InvalidInputError(f"{name} needs the field 'count' for a grid: how many values there are")
+                raise InvalidInputError(f"{name} needs the field 'count' for a grid: the number of values")
             return [float(n) if not self.integral else n for n in range(int(self.low), int(self.high) + 1)]
         between = np.geomspace if self.log else np.linspace
         spaced = between(self.low, self.high, self.count)[1:-1].tolist()
@@ -121,18 +121,18 @@ class Range:
         return list(dict.fromkeys([self.low, *inner, self.high]))
 
     def value(self, proposed: float) -> float:
-        """Return a number that a sampler has proposed, with four digits and within the bounds."""
+        """Return a sampler's proposal, rounded to four digits and within the bounds."""
         return proposed if self.integral else min(max(float(f"{proposed:.4g}"), self.low), self.high)
 
     def edge(self, value: float) -> str | None:
-        """Return the side of the range in whose last twentieth `value` lies."""
+        """Return the side of the range if `value` is in its outermost 5 %."""
         low, high, here = (math.log(each) if self.log else each for each in (self.low, self.high, value))
         place = (here - low) / (high - low)
         return SMALLER if place <= EDGE else LARGER if place >= 1 - EDGE else None
 
 
 def range_from_dict(name: str, values: Mapping[str, Any]) -> Choices | Range:
-    """Return the range that a table of a search file describes.
+    """Return the range described by a table of a search file.
 
     >>> range_from_dict("scale", {"from": 0.1, "to": 10, "count": 3, "log": True}).grid("scale")
     [0.1, 1.0, 10]
@@ -160,39 +160,39 @@ def range_from_dict(name: str, values: Mapping[str, Any]) -> Choices | Range:
 
 
 def checked_values(name: str, given: Any) -> tuple[Any, ...]:
-    """Return the values of a setting as plain ones, at least one and each only once."""
+    """Return the values of a setting as plain values, at least one and without repetition."""
     if not isinstance(given, list | tuple | range | np.ndarray) or not len(given):
-        raise refuse(name, given, "a sequence of values, at least one")
+        raise refuse(name, given, "a sequence of at least one value")
     plain = tuple(value.item() if isinstance(value, np.generic) else value for value in given)
     if any(value in plain[:i] for i, value in enumerate(plain)):
-        raise refuse(name, given, "values that differ")
+        raise refuse(name, given, "distinct values")
     return plain
 
 
 @dataclass(frozen=True)
 class Candidates(ABC):
-    """The candidates of one agent: a grid, or what a sampler proposes."""
+    """The candidates of one agent: a grid, or proposals of a sampler."""
 
     base: Settings | Mapping[str, Any]
-    """Settings, or the plain values of a specification, also of a class of your own."""
+    """Settings, or the plain values of a specification, possibly of your own class."""
 
     @abstractmethod
     def searched(self) -> Mapping[str, Choices | Range]:
-        """Return the settings that are searched, and what each may be."""
+        """Return the searched settings with their ranges."""
 
     @property
     def names(self) -> list[str]:
-        """The settings that are searched."""
+        """The names of the searched settings."""
         return list(self.searched())
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many candidates there are."""
+        """Number of candidates."""
 
     @abstractmethod
     def rounds(self) -> Generator[list[Point], list[float], None]:
-        """Yield the candidates, round by round; it is sent the scores of each round, the lower the better."""
+        """Yield the candidates of each round; receives the scores of the round, lower is better."""
 
     def specification(self, point: Point) -> dict[str, Any]:
         """Return a candidate as plain values."""
@@ -201,15 +201,16 @@ class Candidates(ABC):
         return {**self.base, **point}
 
     def algorithm(self, point: Point) -> Algorithm:
-        """Return a candidate, to be played."""
+        """Return a candidate as an algorithm."""
         if isinstance(self.base, Settings):
             return replace(self.base, **point)
         return agent_from_dict(self.specification(point))
 
     def edges(self, point: Point) -> dict[str, str]:
-        """Return which settings of a candidate stand at the edge of what was searched, and which way it goes on.
+        """Return which settings of a candidate are at the edge of the search, and in which direction to extend it.
 
-        That is "smaller" or "larger"; a setting that may not go beyond, as a probability of 1, is left out.
+        The direction is "smaller" or "larger"; settings that cannot go further, such as a probability of 1, are left
+        out.
 
         >>> from belated import DelayedPSVI
         >>> space = Space(DelayedPSVI(), {"scale": [0.1, 1.0, 10.0], "draws": [1, 4]})
@@ -245,7 +246,7 @@ class Space(Candidates):
         if not isinstance(self.base, Settings) and not (isinstance(self.base, Mapping) and "algorithm" in self.base):
             raise refuse("base", self.base, "settings of an algorithm")
         if not isinstance(self.grid, Mapping) or not self.grid:
-            raise refuse("grid", self.grid, "a mapping from settings to their values, at least one")
+            raise refuse("grid", self.grid, "a mapping from at least one setting to its values")
         if isinstance(self.base, Settings):
             known = [field.name for field in fields(self.base)]
             for name in self.grid:
@@ -277,12 +278,12 @@ class Space(Candidates):
 
 @dataclass(frozen=True)
 class Sampled(Candidates):
-    """Candidates of one agent that a sampler of Optuna proposes, always the same ones for the same scores."""
+    """Candidates of one agent proposed by an Optuna sampler, deterministic given the scores."""
 
     ranges: Mapping[str, Choices | Range]
     sampler: str
     most: int
-    """How many it may propose."""
+    """Maximum number of proposals."""
 
     def __post_init__(self) -> None:
         choice("sampler", self.sampler, SAMPLERS)
@@ -298,13 +299,13 @@ class Sampled(Candidates):
         return self.most
 
     def rounds(self) -> Generator[list[Point], list[float], None]:
-        """Yield what the sampler proposes; one that learns is told the scores of the rounds before."""
+        """Yield the sampler's proposals; an adaptive sampler gets the scores of earlier rounds."""
         optuna, learns = needed("optuna", "tune"), self.sampler == "tpe"
         each = -(-self.most // (ROUNDS if learns else 1))
         options = {"n_startup_trials": each} if learns else {}
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that a sampler is experimental
+            warnings.simplefilter("ignore")  # warnings about experimental samplers
             study = optuna.create_study(sampler=getattr(optuna.samplers, SAMPLERS[self.sampler])(seed=0, **options))
         asked = {name: _distribution(optuna, one) for name, one in self.ranges.items()}
         left = self.most
@@ -321,7 +322,7 @@ class Sampled(Candidates):
 
 
 def _distribution(optuna: Any, one: Choices | Range) -> Any:
-    if isinstance(one, Choices):  # by number, since Optuna wants plain values
+    if isinstance(one, Choices):  # by index, since Optuna expects plain values
         return optuna.distributions.CategoricalDistribution(range(len(one.values)))
     kind = optuna.distributions.IntDistribution if one.integral else optuna.distributions.FloatDistribution
     return kind(one.low, one.high, log=one.log)
@@ -329,7 +330,7 @@ def _distribution(optuna: Any, one: Choices | Range) -> Any:
 
 @dataclass(frozen=True)
 class Rung:
-    """One round: play what is left on `seeds` for `episodes` episodes, keep the best `keep` of each agent.
+    """One round: play the remaining candidates on `seeds` for `episodes` episodes, keep the best `keep` of each agent.
 
     >>> Rung(episodes=200, seeds=range(100, 103), keep=4)
     Rung(episodes=200, seeds=(100, 101, 102), keep=4)
@@ -347,7 +348,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class Search:
-    """A search of the same budget for every agent, on seeds that the report does not use.
+    """A search with the same budget for every agent, on seeds that are held out from the report.
 
     >>> from belated import DelayedPSVI, DelayedUCBVI, Poisson, RiverSwim
     >>> spaces = {"psvi": Space(DelayedPSVI(), {"scale": [0.1, 1.0]}), "ucbvi": Space(DelayedUCBVI(), {"bonus": [1.0]})}
@@ -390,41 +391,41 @@ class Search:
             raise InvalidInputError(f"spaces must have equal numbers of candidates, for an equal budget, got {listed}")
         left = [max(counts.values()), *(rung.keep for rung in self.rungs)]
         if left[-1] != 1 or any(after >= before for before, after in itertools.pairwise(left)):
-            raise InvalidInputError(f"rungs must keep ever fewer of {left[0]} candidates, the last 1, got {left[1:]}")
+            raise InvalidInputError(f"rungs must keep ever fewer of {left[0]} candidates, finally 1, got {left[1:]}")
         shared = sorted(set(self.tuning_seeds) & set(self.report_seeds))
         if shared:
             raise InvalidInputError(f"tuning seeds must not be report seeds, got {shared} in both")
 
     @property
     def measure(self) -> str:
-        """What is compared: "regret", or in a simulator, whose optimum is unknown, "return"."""
+        """The objective: "regret", or "return" in a simulator, whose optimum is unknown."""
         sampled = isinstance(self.environment, GymEnvironment) and self.environment.own_table is None
         return "return" if sampled else "regret"
 
     @property
     def tuning_seeds(self) -> tuple[int, ...]:
-        """All seeds that any rung plays."""
+        """The seeds of all rungs."""
         return tuple(sorted({seed for rung in self.rungs for seed in rung.seeds}))
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a search found: the best settings of each agent, and a row for every agent, candidate and rung it played."""
+    """The result of a search: the best settings of each agent, and one row per agent, candidate and rung."""
 
     search: Search
     winners: dict[str, Algorithm]
     """The agents, by label."""
     specifications: dict[str, dict[str, Any]]
-    """The same as plain values."""
+    """The winners as plain values."""
     table: pl.DataFrame
     seconds: float
-    """How long this call took; what an earlier one had finished costs nothing."""
+    """Duration of this call, without runs that had finished earlier."""
 
     @property
     def edges(self) -> dict[str, dict[str, str]]:
-        """The settings of each winner that stand at the edge of its search, and where better ones may be.
+        """The settings of each winner at the edge of its search, and in which direction better ones may be.
 
-        `{"psvi": {"scale": "smaller"}}`: the best scale is the smallest that was tried, so try smaller ones.
+        `{"psvi": {"scale": "smaller"}}`: the best scale is the smallest one tried, so try smaller ones.
         """
         points = {
             label: {name: self.specifications[label][name] for name in space.names}
@@ -434,7 +435,7 @@ class Outcome:
         return {label: edges for label, edges in found.items() if edges}
 
     def __str__(self) -> str:
-        """Return the winners, a line each, and below it what to widen."""
+        """Return the winners, one per line, followed by the settings to extend."""
         lines = []
         for label, settings in self.specifications.items():
             lines.append(f"{label}: {json.dumps(settings)}")
@@ -443,7 +444,7 @@ class Outcome:
         return "\n".join(lines)
 
     def save(self, folder: str | Path) -> None:
-        """Write `winners.json`, with what the search was, and `search.csv`, the table."""
+        """Write `winners.json`, with a description of the search, and `search.csv`, the table."""
         described = _experiment(self.search, 0, self.winners).runs()[0].describe()
         content = {
             "search": self.search.name,
@@ -463,9 +464,8 @@ def tune(
 ) -> Outcome:
     """Play the search and return the settings with the lowest mean cumulative regret; ties go to the earlier candidate.
 
-    Finished runs are kept in `folder` and never played again: an interrupted search goes on to the same outcome. Runs
-    that another version of belated has left there are rejected. `jobs`, `backend` and `progress` are those of
-    `run_experiment`.
+    Finished runs are stored in `folder` and not played again: an interrupted search resumes to the same outcome. Runs
+    of another version of belated are rejected. `jobs`, `backend` and `progress` are those of `run_experiment`.
 
     >>> import tempfile
     >>> from belated import DelayedPSVI, Poisson, RiverSwim
@@ -500,13 +500,13 @@ def tune(
 
 
 Measured = dict[str, dict[int, dict[str, Any]]]
-"""Of each agent and candidate, the numbers of a row of the table."""
+"""For each agent and candidate, the numbers of a row of the table."""
 
 
 def _measured(
     search: Search, number: int, left: dict[str, dict[int, Point]], options: Mapping[str, Any]
 ) -> tuple[Measured, dict[str, dict[int, Point]]]:
-    """Play a rung; return what was measured, and the candidates: those `left`, in the first rung all of them."""
+    """Play a rung; return the measurements, and its candidates: those `left`, or all in the first rung."""
     if number:
         return _played(search, number, left, options), left
     measured: Measured = {label: {} for label in search.spaces}
@@ -531,7 +531,7 @@ def _measured(
 def _played(
     search: Search, number: int, points: Mapping[str, Mapping[int, Point]], options: Mapping[str, Any]
 ) -> Measured:
-    """Play some candidates; what is played is labelled by its settings, so that a grid can grow."""
+    """Play some candidates; runs are labelled by their settings, so that a grid can be extended."""
     names = {
         (label, n): json.dumps([label, one], default=repr) for label, left in points.items() for n, one in left.items()
     }
@@ -577,14 +577,14 @@ def _seeds(name: str, given: Any) -> tuple[int, ...]:
 def load_winners(path: str | Path, classes: Iterable[Any] = ()) -> dict[str, Algorithm]:
     """Return the winners of a file that `Outcome.save` wrote; raise an error if it is damaged or foreign.
 
-    The file may name the library's classes, those of plugins, and `classes`, which you trust; it imports nothing.
+    The file may name built-in classes, those of plugins, and `classes`, which you trust; nothing else is imported.
     """
     winners = read_winners(path).settings
     try:
         with reading(classes):
             return {label: agent_from_dict(settings) for label, settings in winners.items()}
     except (BelatedError, TypeError) as error:
-        raise InvalidInputError(f"{path} does not hold usable settings: {error}") from error
+        raise InvalidInputError(f"{path} does not contain valid settings: {error}") from error
 
 
 def load_search(path: str | Path) -> Search:
@@ -593,7 +593,7 @@ def load_search(path: str | Path) -> Search:
 
 
 def search_from_dict(values: Mapping[str, Any]) -> Search:
-    """Return the search that plain values describe.
+    """Return the search described by plain values.
 
     >>> search = search_from_dict({
     ...     "name": "river", "episodes": 100, "seeds": 10,
@@ -638,7 +638,7 @@ def _space(label: str, part: dict[str, Any], tune: Mapping[str, Any]) -> Candida
             raise refuse("candidates", tune["candidates"], "left out for a grid, which has all combinations")
         return Space(base, {name: one.grid(f"the range of {label}.{name}") for name, one in ranges.items()})
     if "candidates" not in tune:
-        raise InvalidInputError(f"the sampler {sampler!r} needs the field 'candidates': how many it may propose")
+        raise InvalidInputError(f"the sampler {sampler!r} needs the field 'candidates': the number of proposals")
     return Sampled(base, ranges, sampler, integer("candidates", tune["candidates"], at_least=1))
 
 
@@ -654,13 +654,13 @@ def _rungs(tune: Mapping[str, Any], episodes: Any) -> list[Rung]:
         check_fields("rung", each, ("seeds",), ("episodes", "keep"))
         seeds = _read_seeds(each["seeds"], first)
         rungs.append(Rung(each.get("episodes", episodes), seeds, each.get("keep", 1)))
-        if isinstance(read_seeds("seeds", each["seeds"]), int):  # a rung decides on seeds that none before has seen
+        if isinstance(read_seeds("seeds", each["seeds"]), int):  # a rung uses seeds that no earlier rung has used
             first = seeds.stop
     return rungs
 
 
 def _read_seeds(given: Any, first: int) -> Any:
-    """Return seeds as a search takes them; so many, if they are a number, begin with `first`."""
+    """Parse the seeds of a search; if only their number is given, they begin with `first`."""
     seeds = read_seeds("seeds", given)
     if isinstance(seeds, int) and not isinstance(seeds, bool):
         return range(first, first + integer("seeds", seeds, at_least=1, at_most=MOST_SEEDS))

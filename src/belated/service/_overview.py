@@ -58,7 +58,7 @@ def signals(model: Model) -> list[str]:
             found.append(f"{name} says nothing about the reward so far. It costs almost nothing, but may be removed.")
         else:
             found.append(
-                f"{name} explains, in advance, {100 * part:.0f} % of the variance of the reward given the context."
+                f"{name} explains {100 * part:.0f} % of the variance of the reward given the context, in advance."
             )
     return found
 

@@ -1,4 +1,4 @@
-"""Checks of the contracts of agents, delay distributions and environments: for ours and for yours."""
+"""Conformance checks for agents, delay distributions and environments, built-in and yours."""
 
 from belated.testing._agents import AGENT_CHECKS, check_agent
 from belated.testing._delays import DELAY_CHECKS, check_delay

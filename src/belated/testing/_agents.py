@@ -1,7 +1,7 @@
-"""The conformance suite of agents: what every agent must do, the library's and yours.
+"""The conformance suite of agents, built-in and yours.
 
 Each check takes an algorithm, anything with `start(problem)`, plays it for a few dozen episodes on small tables and,
-if it says that it plays there, in small simulators, and raises `AssertionError` with a sentence if the agent breaks its
+if it plays there, in small simulators, and raises an `AssertionError` with an explanation if the agent violates its
 contract. Run them all with `check_agent`, or one by one in a test:
 
     @pytest.mark.parametrize("check", belated.testing.AGENT_CHECKS, ids=lambda check: check.__name__)
@@ -54,21 +54,21 @@ Check = Callable[[Algorithm], None]
 
 @runtime_checkable
 class OneStep(Protocol):
-    """An algorithm that says whether it is for bandits, problems of one step, only."""
+    """An algorithm that declares whether it is only for bandits, problems of one step."""
 
     one_step: bool
 
 
 @runtime_checkable
 class OrderMatters(Protocol):
-    """An algorithm that says whether the same feedback in another order teaches something else."""
+    """An algorithm that declares whether what it learns depends on the order of feedback."""
 
     order_matters: bool
 
 
 @runtime_checkable
 class Shares(Protocol):
-    """An algorithm that says whether all steps share what they learn."""
+    """An algorithm that declares whether all steps share what they learn."""
 
     shared: bool | None
 
@@ -79,7 +79,7 @@ class Around(Protocol):
 
 
 class World:
-    """A small problem with known dynamics, on whose table an agent is checked."""
+    """A small problem with known dynamics, on the table of which an agent is checked."""
 
     def __init__(self, mdp: FiniteMDP) -> None:
         self.mdp = mdp
@@ -122,7 +122,7 @@ class World:
 
 
 class SimulatorWorld(World):
-    """The same as a simulator: states are features, and the last state ends an episode."""
+    """A small problem as a simulator: states are features, and the last state ends an episode."""
 
     def __init__(self, mdp: FiniteMDP, features: FeatureMap) -> None:
         super().__init__(mdp)
@@ -145,7 +145,7 @@ def pair_features(observation: float, action: int) -> list[float]:
 
 
 def _worlds(algorithm: Algorithm) -> Iterator[World]:
-    """Yield small tables, and small simulators if the algorithm plays there; bandits where they are due."""
+    """Yield small tables, and small simulators if the algorithm plays there; bandits if it is for bandits."""
     if isinstance(algorithm, OneStep) and algorithm.one_step:
         yield World(_bandit(RandomLinearMDP(states=4, actions=3, dimension=3, horizon=1, seed=1, bernoulli=True)))
         yield World(RandomLinearMDP(states=1, actions=3, dimension=2, horizon=1, seed=2, bernoulli=True))
@@ -162,7 +162,7 @@ def _worlds(algorithm: Algorithm) -> Iterator[World]:
 
 
 def _bandit(model: FiniteMDP) -> FiniteMDP:
-    """Return `model` with a start that is uniform over the states: each is a context."""
+    """Return `model` with a uniform distribution of the first state: each state is a context."""
     start = np.full(model.states, 1 / model.states)
     return FiniteMDP(model.transitions, model.rewards, features=model.features, start=start, bernoulli=True)
 
@@ -217,7 +217,7 @@ def agents_share_nothing(algorithm: Algorithm) -> None:
 
 
 def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
-    """With zero delay the agent does exactly what it does when told each trajectory at once."""
+    """With zero delay the agent behaves exactly as if it learned each trajectory at once."""
     for world in _worlds(algorithm):
         histories = []
         for buffered in (True, False):
@@ -241,9 +241,9 @@ def zero_delay_is_undelayed(algorithm: Algorithm) -> None:
 
 
 def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
-    """Any permutation and any batching of the same feedback gives the same knowledge, to rounding.
+    """Any order and any batching of the same feedback gives the same result, up to rounding.
 
-    An algorithm that says `order_matters`, as those do that learn from each step once, promises it of batches alone.
+    An algorithm with `order_matters`, such as one that learns from each step once, promises this only for batching.
     """
     for world in _worlds(algorithm):
         feedback = world.feedback(24)
@@ -270,7 +270,7 @@ def order_and_batching_do_not_matter(algorithm: Algorithm) -> None:
 
 
 def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> None:
-    """Trajectories in flight do not leak: plans depend on what was learned alone."""
+    """Trajectories in flight do not leak: plans depend only on what was learned."""
     for world in _worlds(algorithm):
         delays = Geometric(mean=4).sample(stream(9, "delay"), 20)
         agent, told = algorithm.start(world.problem), algorithm.start(world.problem)
@@ -288,7 +288,7 @@ def late_feedback_changes_nothing_before_it_arrives(algorithm: Algorithm) -> Non
 
 
 def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
-    """A batch with one bad trajectory raises ValueError and leaves the agent as it was."""
+    """A batch with one invalid trajectory raises ValueError and leaves the agent unchanged."""
     for world in _worlds(algorithm):
         good = world.feedback(6)
         last = good[-1].trajectory
@@ -322,11 +322,11 @@ def bad_feedback_changes_nothing(algorithm: Algorithm) -> None:
         except ValueError:
             for key, values in _memory(agent).items():
                 assert np.array_equal(values, before[key]), f"a refused number of an episode changed memory[{key!r}]"
-        # an agent that does not look at the numbers of episodes may learn it
+        # an agent that ignores episode numbers may learn it
 
 
 def survives_a_round_trip(algorithm: Algorithm) -> None:
-    """Saving and loading in the middle of a run equals never having stopped, random stream included."""
+    """Saving and loading in the middle of a run changes nothing, including the random stream."""
     for world in _worlds(algorithm):
         agent = algorithm.start(world.problem)
         if not isinstance(agent, Savable):
@@ -363,7 +363,7 @@ class Plain(Protocol):
 def _saved_and_loaded(
     algorithm: Algorithm, agent: Savable, rng: np.random.Generator, problem: Problem
 ) -> tuple[Agent, np.random.Generator]:
-    """Return a copy of an agent and its random stream, by way of a file if its settings have a plain form."""
+    """Return a copy of an agent and its random stream, through a file if its settings have a plain form."""
     if isinstance(algorithm, Plain) and isinstance(agent, SavableAgent):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "agent.npz"
@@ -386,14 +386,14 @@ def settings_survive_a_round_trip(algorithm: Algorithm) -> None:
         return  # settings without a plain form make no promise about it
     plain = algorithm.to_dict()
     if isinstance(plain.get("base"), str):
-        return  # around an algorithm that has no plain form itself
+        return  # a wrapper around an algorithm without a plain form
     again = type(algorithm).from_dict(json.loads(json.dumps(plain)))
     assert again.to_dict() == plain, f"settings change on the way through JSON: {again.to_dict()} instead of {plain}"
 
 
 @dataclass(frozen=True)
 class InPython:
-    """An algorithm behind an agent of another class, so that the runner asks it in Python."""
+    """Wraps an algorithm's agents in another class, so that the runner uses its Python loop."""
 
     algorithm: Algorithm
 
@@ -418,10 +418,10 @@ class _PassedOn:
 
 
 def both_loops_give_the_same_rows(algorithm: Algorithm) -> None:
-    """A run of a compiled algorithm gives the same rows, to the last bit, when the runner asks it in Python."""
+    """A run of a compiled algorithm gives the same rows, to the last bit, in the Python loop."""
     for world in _worlds(algorithm):
         if not isinstance(algorithm.start(world.problem), Learner):
-            return  # it is asked in Python anyway
+            return  # it uses the Python loop anyway
         compiled, asked = (
             simulate(world.mdp, each, Geometric(mean=4), episodes=80, seed=11)
             for each in (algorithm, InPython(algorithm))
@@ -432,9 +432,9 @@ def both_loops_give_the_same_rows(algorithm: Algorithm) -> None:
 def simulators_and_tables_agree(algorithm: Algorithm) -> None:
     """With one-hot features a simulator and the table of the same MDP give the same policies for the same draws.
 
-    Ties are broken by the first action and nothing is explored at random, so that draws of weights alone are random;
-    policies are compared in the states that have been visited. The collapsed chain is drawn along eigenvectors, whose
-    signs and order are arbitrary, and is compared at temperature 0.
+    Ties are broken by the first action and exploration is off, so that only draws of weights are random; policies are
+    compared in visited states. The collapsed chain is drawn along eigenvectors, whose signs and order are arbitrary, so
+    it is compared at temperature 0.
     """
     if (
         not isinstance(algorithm, SaysWhereItPlays)
@@ -467,7 +467,7 @@ def simulators_and_tables_agree(algorithm: Algorithm) -> None:
 
 
 def actions_are_drawn_from_distributions(algorithm: Algorithm) -> None:
-    """A policy that says how likely each action is draws from that: none it calls impossible, and others as often."""
+    """A stochastic policy draws actions from its distribution."""
     count = 400
     for world in _worlds(algorithm):
         agent = algorithm.start(world.problem)
@@ -490,7 +490,7 @@ def actions_are_drawn_from_distributions(algorithm: Algorithm) -> None:
 
 
 def _without_chance(algorithm: Any) -> Algorithm:
-    """Return the same settings with nothing random but draws of weights."""
+    """Return the same settings without randomness except draws of weights."""
     names = {field.name for field in fields(algorithm)} if is_dataclass(algorithm) else set()
     changes: dict[str, Any] = {}
     if "ties" in names:
@@ -523,7 +523,7 @@ AGENT_CHECKS: tuple[Check, ...] = (
 
 
 def check_agent(algorithm: Algorithm) -> None:
-    """Run every check on `algorithm`; the first contract it breaks is an `AssertionError` with a sentence.
+    """Run every check on `algorithm`; raise an `AssertionError` with an explanation at the first violation.
 
     >>> from belated import DelayedPSVI
     >>> check_agent(DelayedPSVI())

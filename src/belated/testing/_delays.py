@@ -1,6 +1,7 @@
-"""The conformance suite of delay distributions: the contract of the library's and of yours.
+"""The conformance suite of delay distributions, built-in and yours.
 
-Each check raises `AssertionError` with a sentence if the distribution breaks the contract. `check_delay` runs them all.
+Each check raises an `AssertionError` with an explanation if the distribution violates its contract. `check_delay` runs
+them all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Delay = DelayDistribution | OutcomeDelays
 Check = Callable[[Delay], None]
 
 EPISODES = 400
-"""How many delays are drawn."""
+"""Number of delays drawn."""
 FAR = 20_000
 """Sums over a distribution's support stop at this delay."""
 
@@ -37,7 +38,7 @@ def _drawn(delay: Delay, count: int) -> Ints:
 
 
 def draws_integer_delays(delay: Delay) -> None:
-    """`draw` returns int64 delays >= 0, one for each episode (and outcome), and a state that JSON can hold."""
+    """`draw` returns int64 delays >= 0, one for each episode (and outcome), and a JSON-serialisable state."""
     for count in (_count(delay), 0):
         answer = delay.draw(stream(1, "delay"), count, 0, None)
         assert isinstance(answer, tuple), f"draw must return a pair of delays and state, got {type(answer).__name__}"
@@ -112,7 +113,7 @@ def has_a_label_and_a_mean(delay: Delay) -> None:
 def survives_a_round_trip(delay: Delay) -> None:
     """`delay_from_dict(to_dict())` is the same distribution, through JSON."""
     if type(delay).__module__.partition(".")[0] != "belated" and name_of(type(delay)) is None:
-        return  # a class that cannot be imported, such as one of a script, cannot be saved
+        return  # a class that cannot be imported, such as one in a script, cannot be saved
     plain = delay.to_dict()
     try:
         back = delay_from_dict(json.loads(json.dumps(plain)))
@@ -142,7 +143,7 @@ def cdfs_mean_and_draws_agree(delay: Delay) -> None:
     assert np.array_equal(delays, delay.quantiles(uniform)), "draws must be the quantiles of one uniform number each"
     for u, n in zip(uniform.tolist(), delays.tolist(), strict=True):
         assert n == NEVER or delay.cdf(n - 1) < u <= delay.cdf(n), f"quantiles do not invert cdfs at {u}"
-    reached = math.fsum(1 - below)  # E τ = Σ P(τ > n), at least what is summed
+    reached = math.fsum(1 - below)  # E τ = Σ P(τ > n), at least this partial sum
     assert delay.mean >= reached * (1 - 1e-9) - 1e-9, f"mean must be at least {reached}, got {delay.mean}"
     if maximum <= FAR:
         assert math.isclose(delay.mean, reached, rel_tol=1e-9, abs_tol=1e-9), (

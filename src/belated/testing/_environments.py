@@ -1,7 +1,7 @@
-"""The conformance suite of environments: what the runner and the agents rely on, for ours and for yours.
+"""The conformance suite of environments, built-in and yours: what the runner and the agents rely on.
 
-Each check takes an environment, plays a few episodes of random actions, and raises `AssertionError` with a sentence if
-it breaks its contract. Run them all with `check_environment`, or one by one in a test.
+Each check takes an environment, plays a few episodes of random actions, and raises an `AssertionError` with an
+explanation if it violates its contract. Run them all with `check_environment`, or one by one in a test.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def describes_itself(environment: Environment) -> None:
-    """The label fits a file name, the problem is one of the two kinds, and the description is plain and lasting."""
+    """The label is a valid file name, the problem is of a known kind, and the description is plain and constant."""
     label = environment.label
     assert isinstance(label, str) and re.fullmatch(r"[A-Za-z0-9._+=-]+", label), (
         f"label must be letters, digits and ._+=-, got {label!r}"
@@ -72,7 +72,7 @@ def describes_itself(environment: Environment) -> None:
 
 
 def steps_and_states_fit_the_problem(environment: Environment) -> None:
-    """Every step is a `Step` with a finite reward, and what is encoded is a state of the problem."""
+    """Every step is a `Step` with a finite reward, and encoded observations are states of the problem."""
     problem = environment.problem
     environment.encode(environment.reset(seed=SEED, episode=0))
     step = environment.step(0)
@@ -92,19 +92,19 @@ def steps_and_states_fit_the_problem(environment: Environment) -> None:
 
 
 def same_seed_same_episode(environment: Environment) -> None:
-    """An episode depends on the seed, its number and the actions alone, not on what was played before."""
+    """An episode depends only on the seed, its number and the actions, not on earlier episodes."""
     first = {episode: _played(environment, episode) for episode in EPISODES}
     for episode in reversed(EPISODES):
         assert _same(first[episode], _played(environment, episode)), (
             f"episode {episode} differs when it is played after other episodes"
         )
     environment.reset(seed=SEED, episode=EPISODES[0])
-    environment.step(0)  # an episode that is broken off
-    assert _same(first[EPISODES[1]], _played(environment, EPISODES[1])), "an episode broken off changes the next one"
+    environment.step(0)  # an interrupted episode
+    assert _same(first[EPISODES[1]], _played(environment, EPISODES[1])), "an interrupted episode changes the next one"
 
 
 def threads_do_not_disturb_each_other(environment: Environment) -> None:
-    """Each thread has an episode of its own."""
+    """Each thread has its own episode."""
     environment.reset(seed=SEED, episode=0)
     alone = [environment.step(0)[1:3], environment.step(0)[1:3]] if environment.problem.horizon > 1 else []
     environment.reset(seed=SEED, episode=0)
@@ -114,7 +114,7 @@ def threads_do_not_disturb_each_other(environment: Environment) -> None:
     other.join()
     if alone and not alone[0][1]:
         shared.append(environment.step(0)[1:3])
-        assert shared == alone, "an episode goes on differently when another thread plays"
+        assert shared == alone, "an episode changes when another thread plays"
 
 
 ENVIRONMENT_CHECKS: tuple[Check, ...] = (
@@ -127,7 +127,7 @@ ENVIRONMENT_CHECKS: tuple[Check, ...] = (
 
 
 def check_environment(environment: Environment) -> None:
-    """Run every check on `environment`; the first contract it breaks is an `AssertionError` with a sentence.
+    """Run every check on `environment`; raise an `AssertionError` with an explanation at the first violation.
 
     >>> from belated import RiverSwim
     >>> check_environment(RiverSwim())
@@ -143,7 +143,7 @@ def check_environment(environment: Environment) -> None:
 
 
 def run_check(check: Callable[[Any], None], subject: Any, what: str) -> None:
-    """Run one check; whatever else is raised becomes a sentence."""
+    """Run one check; other exceptions become an `AssertionError` with an explanation."""
     try:
         check(subject)
     except AssertionError:

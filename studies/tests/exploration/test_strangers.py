@@ -5,7 +5,7 @@ import pytest
 
 from belated.errors import BelatedError
 from belated_studies.exploration import grids, lander
-from belated_studies.exploration.worlds import blackjack_table, grid, left_out, pendulum, require
+from belated_studies.exploration.worlds import blackjack_table, grid, left_out, minatar, pendulum, require
 
 
 def test_what_is_not_installed_is_left_out_with_a_remark() -> None:
@@ -39,3 +39,8 @@ def test_observations_become_numbers() -> None:
     env = blackjack_table()
     seen = {env.reset(seed=seed)[0] for seed in range(50)}
     assert 20 < len(seen) <= 50 and all(env.observation_space.contains(each) for each in seen)
+
+
+def test_games_of_minatar_can_be_made_more_than_once() -> None:
+    for _ in range(2):
+        assert minatar("Breakout").reset(seed=0)[0].shape == (10, 10, 4)

@@ -56,8 +56,7 @@ class Store(Lookup, Protocol):
         """
 
     def publish(self, plan: PlanRow, row: EventRow, keep: Collection[int]) -> None:
-        """Append `row`, a plan, and in the same commit store the set; keep the model's other sets at positions in
-        `keep`.
+        """Append `row`, a plan, and store the set in the same commit; keep the other sets at positions in `keep`.
 
         Raises `ConflictError` if there already is a set at this position.
         """

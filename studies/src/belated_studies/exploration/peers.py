@@ -36,6 +36,19 @@ PEER = Peer(
 )
 
 _WIDE = {"policy_kwargs": {"net_arch": [256, 256]}}
+_LANDER_AND_ACROBOT = {
+    "learning_rate": 6.3e-4,
+    "batch_size": 128,
+    "buffer_size": 50_000,
+    "learning_starts": 0,
+    "gamma": 0.99,
+    "target_update_interval": 250,
+    "train_freq": 4,
+    "gradient_steps": -1,
+    "exploration_fraction": 0.12,
+    "exploration_final_eps": 0.1,
+    **_WIDE,
+}
 #: What RL Baselines3 Zoo publishes for each: the steps that schedules are about, and the settings. It plays PPO in
 #: several environments at once; here `n_steps` is that of all of them together.
 ZOO: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {
@@ -73,35 +86,11 @@ ZOO: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {
     ),
     (DQN, "Acrobot-v1"): (
         100_000,
-        {
-            "learning_rate": 6.3e-4,
-            "batch_size": 128,
-            "buffer_size": 50_000,
-            "learning_starts": 0,
-            "gamma": 0.99,
-            "target_update_interval": 250,
-            "train_freq": 4,
-            "gradient_steps": -1,
-            "exploration_fraction": 0.12,
-            "exploration_final_eps": 0.1,
-            **_WIDE,
-        },
+        _LANDER_AND_ACROBOT,
     ),
     (DQN, "LunarLander-v3"): (
         100_000,
-        {
-            "learning_rate": 6.3e-4,
-            "batch_size": 128,
-            "buffer_size": 50_000,
-            "learning_starts": 0,
-            "gamma": 0.99,
-            "target_update_interval": 250,
-            "train_freq": 4,
-            "gradient_steps": -1,
-            "exploration_fraction": 0.12,
-            "exploration_final_eps": 0.1,
-            **_WIDE,
-        },
+        _LANDER_AND_ACROBOT,
     ),
     (PPO, "LunarLander-v3"): (
         1_000_000,

@@ -105,7 +105,10 @@ def random_lake(size: int, seed: int) -> Any:
 def minatar(game: str) -> Any:
     """Return a game of MinAtar with the actions that matter in it."""
     require("minatar")
-    return load_gymnasium().make(f"MinAtar/{game}-v1", max_episode_steps=500)
+    gymnasium, name = load_gymnasium(), f"MinAtar/{game}-v1"
+    if name not in gymnasium.registry:
+        import_module("minatar.gym").register_envs()
+    return gymnasium.make(name, max_episode_steps=500)
 
 
 def highway() -> Any:
