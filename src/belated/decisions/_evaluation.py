@@ -327,7 +327,8 @@ def carried(masses: Floats, weights: Floats) -> float:
 
     >>> carried(np.full(1000, 1.0), np.full(1000, 10.0))  # one in ten decisions counts for ten
     100.0
-    >>> carried(np.full(1001, 1.0), np.append(np.full(1000, 10.0), 1e6))  # the last one practically never occurs 100.0
+    >>> carried(np.full(1001, 1.0), np.append(np.full(1000, 10.0), 1e6))  # the last one practically never occurs
+    100.0
     """
     order = np.argsort(weights)
     masses, weights = masses[order], weights[order]
