@@ -1,7 +1,7 @@
 """A Python-Markdown extension for the site: formulas and links to source.
 
-    python tools/website.py font     copy the font of the formulas from its package into docs/assets python
-    tools/website.py check    fail if the site would load anything from other machines
+    python tools/website.py font     copy the font of the formulas from its package into docs/assets
+    python tools/website.py check    fail if the site would load anything from other machines
 
 MkDocs and Zensical load the extension by its name, `tools.website`, from the folder of the repository.
 """

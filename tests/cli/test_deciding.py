@@ -276,7 +276,7 @@ def test_policies_are_evaluated_on_a_log_of_sessions(visits: Path) -> None:
     same = call("decisions", "evaluate", *where, "--agent", "auto-psvi")
     assert "effective sample size: 40 sessions; the largest importance weight is 1.0" in same.stdout
     settings = call("decisions", "evaluate", *where, "--config", visits / "models.toml")
-    assert "worth 40 sessions" in settings.stdout
+    assert "effective sample size: 40 sessions" in settings.stdout
     both = ("--agent", "greedy", "--action", "b")
     assert "each is a policy" in refused(call("decisions", "evaluate", *where, *both))
 

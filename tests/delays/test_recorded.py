@@ -94,7 +94,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sent", "arrived", "message"),
     [
-        ([], [], "sent must be a time for each of at least one episode"),
+        ([], [], "sent must be a time for each episode"),
         ([1, None], [2, 3], "sent must be a time for each episode"),
         ([[1]], [[2]], "sent must be a time for each episode"),
         ([1, 2], [2], r"arrived must be of shape \(2,\)"),

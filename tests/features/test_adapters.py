@@ -95,7 +95,7 @@ class Plain:
     ),
     (
         lambda: FromSklearn(transformer=PolynomialFeatures().fit([[0.0]])).to_dict(),
-        "transformer must be by name, 'package.module:name', to be saved",
+        "transformer must be given by name, 'package.module:name'",
     ),
 )
 def test_bad_input_is_refused_in_words(call: Callable[[], Any], message: str) -> None:

@@ -54,7 +54,7 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        Console(stderr=True).print("interrupted; finished runs are stored, and the same command resumes")
+        Console(stderr=True).print("interrupted; finished runs are kept, and the same command resumes")
         raise
 
 

@@ -12,7 +12,8 @@ _BITS = 2**64 - 1
 def term_hash(name: str) -> int:
     """Return a 64-bit BLAKE2 hash of a term: the lowest bit is its sign, the others select its bucket.
 
-    >>> term_hash("country=DE") % 128  # bucket 1 of 64, with sign + 3
+    >>> term_hash("country=DE") % 128  # bucket 1 of 64, with sign +
+    3
     """
     return int.from_bytes(blake2b(name.encode(), digest_size=8, person=b"belated-1").digest(), "little")
 

@@ -3,9 +3,9 @@
 With the logged action a, its propensity p and its reward r, and the target policy's probabilities π, there are three
 estimates of the target policy's mean reward:
 
-    IPS     mean of w r,  w = π(a)/p                     unbiased if the log could take every action of π SNIPS   Σ w r
-    / Σ w                                  slightly biased, often with a much smaller variance DR      mean of Σ_b π(b)
-    q̂(b) + w (r − q̂(a))         unbiased like IPS, with a small variance if q̂ is good
+    IPS     mean of w r,  w = π(a)/p                     unbiased if the log could take every action of π
+    SNIPS   Σ w r / Σ w                                  slightly biased, often with a much smaller variance
+    DR      mean of Σ_b π(b) q̂(b) + w (r − q̂(a))         unbiased like IPS, with a small variance if q̂ is good
 
 q̂ is a ridge regression of the rewards on the features, fitted to earlier decisions only: later actions were chosen by
 a model that had learned this decision's reward, so fitting to them would bias the estimate.

@@ -13,9 +13,9 @@ averaged over the latest rows, is `residual`, in units of the noise. It is zero 
 follow from the duals α = β/τ² alone, without a factorisation. With S = diag(σ²/ω), α* the duals of the posterior mean
 and K = τ²XUXᵀ,
 
-    n − m = tr S(K + S)⁻¹ = Σ_i E_j[α_ij √S_i ε_ij],   the residual degrees of freedom for m effective parameters, q =
-    ŵᵀ(τ²U)⁻¹ŵ = Σ_i α*_i(y_i − S_iα*_i),          τ² ← τ² q/m, Σ ω(y − xᵀŵ)² = Σ_i ω_i S_i²α*_i²,                  σ² ←
-    that over Σω − rm, r = Σω²/Σω.
+    n − m = tr S(K + S)⁻¹ = Σ_i E_j[α_ij √S_i ε_ij],   the residual degrees of freedom for m effective parameters,
+    q = ŵᵀ(τ²U)⁻¹ŵ = Σ_i α*_i(y_i − S_iα*_i),          τ² ← τ² q/m,
+    Σ ω(y − xᵀŵ)² = Σ_i ω_i S_i²α*_i²,                  σ² ← that over Σω − rm, r = Σω²/Σω.
 
 *Rare features.* Learning about a feature that never recurs is useless, so it should not be explored for its own sake.
 By Good and Turing, each of the N_c features seen in c rows is expected r_c = (c + 1)N_{c+1}/N_c times in as many

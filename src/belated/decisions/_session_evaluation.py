@@ -5,8 +5,8 @@ probabilities π, the importance weight of a session up to step t is ρ_t = Π_{
 of the mean return of a session:
 
     PDIS    mean of Σ_t ρ_t r_t                                              unbiased
-    WPDIS   Σ_t (Σ ρ_t r_t / Σ ρ_t), sums over all sessions                  slightly biased, with a smaller variance DR
-    mean of Σ_t ρ_{t−1} Σ_b π(b) q̂_t(b) + ρ_t (r_t − q̂_t(a_t))       unbiased, with a small variance if q̂ is good
+    WPDIS   Σ_t (Σ ρ_t r_t / Σ ρ_t), sums over all sessions                  slightly biased, with a smaller variance
+    DR      mean of Σ_t ρ_{t−1} Σ_b π(b) q̂_t(b) + ρ_t (r_t − q̂_t(a_t))       unbiased, small variance if q̂ is good
 
 After its end a session has rewards of 0 and keeps its weight. q̂_t is the target policy's value from step t on: a ridge
 regression for each step, fitted backwards and to earlier sessions only, as in `_evaluation`. Sessions are the units of

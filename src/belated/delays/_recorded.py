@@ -174,7 +174,7 @@ def delays_between(sent: Any, arrived: Any) -> Ints:
     """
     start, end = as_times("sent", sent), as_times("arrived", arrived)
     if start.ndim != 1 or not start.size or not np.isfinite(start).all():
-        raise refuse("sent", sent, "a time for each of at least one episode")
+        raise refuse("sent", sent, "a time for each episode (at least one)")
     if end.shape != start.shape:
         raise refuse("arrived", arrived, f"of shape {start.shape}, one time for each episode sent")
     if (end < start).any():

@@ -1,4 +1,4 @@
-"""What the artefacts of all studies share: names, cells, curves, and the line through regret against the delay."""
+"""Shared by the artefacts of all studies: names, cells, curves, and the line fitted to regret against the delay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from belated.types import Algorithm, Floats, Ints
 from belated_studies.reports.document import Block, Cell, Series, Table
 from belated_studies.study import Played, S
 
-#: How agents are called in the reports.
+#: Names of agents in the reports.
 NAMES = {
     "psvi": "Delayed-PSVI",
     **{f"psvi-{sigma}": f"Delayed-PSVI (σ = {sigma})" for sigma in (0.3, 0.2, 0.1)},
@@ -41,7 +41,7 @@ NAMES = {
 
 
 def name_of(agent: str) -> str:
-    """Return how the agent with the label `agent` is called; one without a name is called by its label."""
+    """Return the display name of the agent with the label `agent`, by default the label."""
     return NAMES.get(agent, agent)
 
 
@@ -87,10 +87,10 @@ class Line(NamedTuple):
     slope: Estimate
     """b: regret per unit of mean delay."""
     deviation: float
-    """The largest distance of a mean from the line through the means, as a share of their range."""
+    """The maximum distance of a mean from the line through the means, relative to their range."""
 
     def cells(self, digits: int = 3) -> list[Cell]:
-        """Return the line as cells of a table, its slope with so many digits."""
+        """Return the line as cells of a table; `digits` are those of the slope."""
         return [cell(self.at_zero, 0), cell(self.slope, digits), Cell(value=100 * self.deviation, digits=0)]
 
 
@@ -129,7 +129,7 @@ def settings_text(agent: Algorithm) -> str:
     'ridge 1, shared False, epsilon 0.1235'
     """
     values = describe(agent)
-    if not isinstance(values, Mapping):  # an algorithm that is not the library's shows itself
+    if not isinstance(values, Mapping):  # a third-party algorithm is shown by its repr
         return str(values)
     return ", ".join(
         f"{name} {_written(value)}" for name, value in values.items() if name != "algorithm" and value is not None
@@ -146,7 +146,7 @@ def settings_table(
     experiments: Sequence[str] | Mapping[Block, str],
     caption: str = "As played.",
 ) -> Table:
-    """Return the settings of every agent of `experiments`, each once; where they come by block, of every block."""
+    """Return the settings of every agent of `experiments`, each once, or once per block."""
     blocks = experiments.items() if isinstance(experiments, Mapping) else [(None, one) for one in experiments]
     rows: dict[tuple[str, ...], str] = {}
     for block, experiment in blocks:

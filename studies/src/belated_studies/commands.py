@@ -1,4 +1,4 @@
-"""The commands of the studies, all made by one function. A study itself is imported when its command runs."""
+"""The commands of the studies, created by one function. A study is imported when its command runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from belated._cli.shared import Jobs, resumable, say
 def study_command(
     name: str, about: str, *, out: str, full_help: str = "All seeds and episodes, instead of a quick look."
 ) -> Callable[..., None]:
-    """Return the command of the study `belated_studies.name`; `out` is the folder of its report unless one is named."""
+    """Return the command of the study `belated_studies.name`; `out` is the default folder of its report."""
     default_out = Path(out)
 
     def command(

@@ -19,15 +19,15 @@ SIZES = tuple(range(10, 51, 2))
 #: The size of each sea, by its label.
 LABELS = {f"deepsea-{size}": size for size in SIZES}
 LARGEST, LIMIT, PLAYED = 100, 5000, 2000
-"""The largest sea, the episode by which it has to be solved, and how many are played: if those do, more need not be."""
+"""The largest size, the episode by which it must be solved, and the number of episodes played."""
 SOURCE = "30 episodes for each row of cells, set before it was played; the regret: the earlier rule of AutoPSVI"
 OTHERS = 10
-"""The largest size at which agents that need a table are played: their cost grows with the fourth power of it."""
+"""The maximum size for agents that need a table, whose cost grows with the fourth power of the size."""
 
 
 @cache
 def problems() -> tuple[Problem, ...]:
-    """Return the seas, of which the larger ones are sampled: their tables would hold 2·N⁴ numbers."""
+    """Return the problems; the larger ones are simulators, since their tables would have 2·N⁴ numbers."""
     return (*(_sea(size, 30 * size, 30 * size) for size in SIZES), _sea(LARGEST, PLAYED, LIMIT))
 
 

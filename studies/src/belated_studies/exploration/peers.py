@@ -1,7 +1,7 @@
-"""DQN and PPO of Stable-Baselines3, as peers in an environment of their own: what they play, with which settings.
+"""DQN and PPO of Stable-Baselines3, as peers in a separate virtual environment: their games and settings.
 
-They play the episodes that the library's agents play, under the same delays: the seeds of both are drawn here and
-handed to the script, which needs nothing of belated. A peer that cannot be installed or run is told in its row.
+They play the same episodes as the library's agents, under the same delays: both seeds are drawn here and passed to the
+script, which does not need belated. If a peer cannot be installed or run, its row says so.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from belated_studies.study import Measurement, Played
 
 DQN, PPO = "dqn", "ppo"
 SEEDS = 3
-"""The first so many seeds: a network takes minutes for what our agents do in seconds."""
+"""Number of seeds: a network takes minutes for what our agents do in seconds."""
 PATIENCE = 4 * 3600
-"""Seconds after which a run is given up."""
+"""Timeout of a run in seconds."""
 PEER = Peer(
     name="stable-baselines3",
     script=Path(peer_scripts.__file__).parent / "use_stable_baselines3.py",
@@ -49,8 +49,8 @@ _LANDER_AND_ACROBOT = {
     "exploration_final_eps": 0.1,
     **_WIDE,
 }
-#: What RL Baselines3 Zoo publishes for each: the steps that schedules are about, and the settings. It plays PPO in
-#: several environments at once; here `n_steps` is that of all of them together.
+#: The settings of RL Baselines3 Zoo: total steps for schedules, and hyperparameters. The Zoo runs PPO in several
+#: parallel environments; here `n_steps` is their total.
 ZOO: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {
     (DQN, "CartPole-v1"): (
         50_000,
@@ -119,7 +119,7 @@ ZOO: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {
     ),
 }
 
-#: Of problems that RL Zoo does not have: chosen by hand so that DQN learns them, with seed 2000. Its defaults do not.
+#: For problems without RL Zoo settings: chosen by hand so that DQN learns them, with seed 2000. Its defaults do not.
 BY_HAND: dict[str, Any] = {
     "learning_rate": 1e-3,
     "batch_size": 64,
@@ -136,32 +136,32 @@ BY_HAND: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Game:
-    """What plain Gymnasium has to make for the peers."""
+    """A game for the peers, in plain Gymnasium."""
 
     id: str
     steps: int | None = None
-    """After how many steps an episode is cut; None: as the environment says."""
+    """Steps after which an episode is truncated; None for the environment's limit."""
     sparse: bool = False
-    """Whether the reward is 1 at the end of an episode that terminates, and else 0."""
+    """Whether the reward is 1 at termination and 0 otherwise."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     seeds: int = SEEDS
     by_hand: bool = False
-    """Whether DQN has the settings that were chosen by hand."""
+    """Whether DQN uses the hand-chosen settings."""
 
     def settings(self, agent: str, problem: Problem) -> tuple[int, dict[str, Any]]:
-        """Return the steps that schedules are about, and the settings: none where the defaults are meant."""
+        """Return the total steps for schedules, and the settings; empty for the defaults."""
         by_hand = BY_HAND if self.by_hand and agent == DQN else {}
         return ZOO.get((agent, self.id), (problem.episodes * int(problem.world.horizon), by_hand))
 
     def source(self, agent: str) -> str:
-        """Return where the settings come from."""
+        """Return the source of the settings."""
         if self.by_hand and agent == DQN:
             return "settings chosen by hand"
         return "RL-Zoo's settings" if (agent, self.id) in ZOO else "its defaults, not searched for"
 
 
 class PeerRun(NamedTuple):
-    """What a peer has earned in one run; or why there is none."""
+    """The returns of a peer in one run, or why there are none."""
 
     environment: str
     delay: str
@@ -169,20 +169,20 @@ class PeerRun(NamedTuple):
     seed: int
     returns: list[float]
     milliseconds: float | None
-    """Of processor time per episode."""
+    """CPU milliseconds per episode."""
     source: str
-    """Where the settings come from."""
+    """The source of the settings."""
     failed: str = ""
 
 
 def measurements(games: Mapping[str, Game], problems: Callable[[], Sequence[Problem]]) -> list[Measurement[Size]]:
-    """Return a measurement for each peer in each of `games`, by the label of the problem: the unit of resumption."""
+    """Return a measurement for each peer in each of `games`, by problem: the unit of resumption."""
     return [_measurement(label, game, agent, problems) for label, game in games.items() for agent in (DQN, PPO)]
 
 
 def _measurement(label: str, game: Game, agent: str, problems: Callable[[], Sequence[Problem]]) -> Measurement[Size]:
     def measure(size: Size) -> Iterator[PeerRun]:
-        if size.large:  # a quick look leaves them out
+        if size.large:  # left out of a quick run
             (problem,) = [each for each in problems() if each.label == label]
             yield from _runs(problem, game, agent, size)
 
@@ -209,11 +209,11 @@ def _runs(problem: Problem, game: Game, agent: str, size: Size) -> Iterator[Peer
 
 
 _not_installed: dict[Path, str] = {}
-"""Why there is no environment in a folder, so that a process tries it only once."""
+"""Why installation in a folder failed, so that a process tries it only once."""
 
 
 def prepare(home: Path) -> None:
-    """Install the peers, unless they are there or could not be installed before."""
+    """Install the peers, unless they are installed or installation has failed before."""
     if PEER.ready(home):
         return
     if home not in _not_installed:
@@ -229,7 +229,7 @@ def prepare(home: Path) -> None:
 def task(
     problem: Problem, game: Game, agent: str, distribution: DelayDistribution, seed: int, size: Size
 ) -> dict[str, Any]:
-    """Return all that the script has to know of a run, as plain values."""
+    """Return the description of a run for the script, as plain values."""
     episodes = problem.shortened(size)
     total, settings = game.settings(agent, problem)
     return {

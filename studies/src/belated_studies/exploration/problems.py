@@ -1,4 +1,4 @@
-"""What the artefacts of the study of exploration share: sizes, problems, bars, and the agents beside `AutoPSVI`."""
+"""Shared by the artefacts of the exploration study: sizes, problems, bars, and the agents besides `AutoPSVI`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from belated_studies.systems import arbitrary, chains
 from belated_studies.winners import tuned
 
 AUTO, LEARNED, PSRL, Q_LEARNING = "auto-psvi", "auto-psvi-learned", "psrl", "q-learning"
-"""The labels of agents; `LEARNED` is `AutoPSVI` on features that are learned whatever the observations are."""
+"""The labels of agents; `LEARNED` is `AutoPSVI` on learned features in any case."""
 NONE: dict[str, DelayDistribution] = {"none": Constant(0)}
 POISSON: dict[str, DelayDistribution] = {"poisson-10": Poisson(10)}
 DELAY_NAMES = {
@@ -29,20 +29,20 @@ DELAY_NAMES = {
     **{label: f"Poisson {mean}" if mean else "none" for mean, label in chains.DELAYS.items()},
 }
 WINDOW = 100
-"""Over how many episodes a return is averaged before it counts as solved, as Gymnasium has it."""
+"""Number of episodes over which the return is averaged for "solved", as in Gymnasium."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size(study.Size):
-    """How much is played: each problem says how many episodes it has."""
+    """The size of the study; each problem has its own number of episodes."""
 
     large: bool
     """Whether the larger problems are played, too."""
     episodes: int
-    """The most episodes of a run; a problem that has fewer is played as it is."""
+    """Maximum number of episodes of a run."""
 
     def resized(self, *, seeds: int | None = None, episodes: int | None = None) -> Self:
-        """Return this size with other seeds, and at most so many episodes."""
+        """Return this size with other seeds, and a maximum number of episodes."""
         size = super().resized(seeds=seeds, episodes=episodes)
         return size if episodes is None else replace(size, name=f"{self.name}-{episodes}-episodes")
 
@@ -53,70 +53,70 @@ QUICK = Size(name="quick", seeds=2, large=False, episodes=5000)
 
 SLACK = 1.1
 SET = "set before it was played"
-"""The source of a bar that somebody thought a good agent should reach."""
+"""The source of a bar that was set in advance."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """What `AutoPSVI` has to show; all that is given."""
+    """The bars for `AutoPSVI`; all given ones must be met."""
 
     value: float | None = None
-    """The least mean return of the last fifth of the episodes."""
+    """Minimum mean return over the last fifth of the episodes."""
     within: int | None = None
-    """The episode by which every seed has solved it."""
+    """The episode by which every seed must have solved it."""
     regret: float | None = None
-    """The most regret, as a multiple of that of the best agent beside it."""
+    """Maximum regret, as a multiple of that of the best other agent."""
     before: float | None = None
-    """The regret of an earlier rule, of which it may have at most `SLACK` times as much."""
+    """The regret of an earlier rule; at most `SLACK` times as much is allowed."""
     steps: float | None = None
-    """The most steps to the goal, over the episodes of the last fifth that reach it."""
+    """Maximum steps to the goal, over the episodes of the last fifth that reach it."""
     lost: float | None = None
-    """The largest part of the seeds that may end with the worse choice: in most of the last fifth of the episodes."""
+    """Maximum fraction of seeds that make the worse choice in most of the last fifth of the episodes."""
     of_dqn: float | None = None
-    """The least return, as a part of that of DQN."""
+    """Minimum return, as a fraction of DQN's."""
     not_below_dqn: bool = False
-    """Whether its interval has to reach that of DQN."""
+    """Whether its interval must reach that of DQN."""
     time_of_dqn: bool = False
-    """Whether it may take no more processor time than DQN."""
+    """Whether it must not take more CPU time than DQN."""
     milliseconds: float | None = None
-    """The most processor time of an episode."""
+    """Maximum CPU time per episode."""
     source: str = SET
-    """Where the bar comes from."""
+    """The source of the bar."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """One environment, its delays, and who plays in it for how long."""
+    """One environment with its delays, agents and number of episodes."""
 
     name: str
-    """How it is called in the report."""
+    """Its name in the report."""
     label: str
-    """How its experiment and its environment are called in rows."""
+    """The label of its experiment and environment in rows."""
     make: Callable[[], Any]
     """Return the environment, when it is first needed."""
     episodes: int
     bars: Mapping[str, Bar]
     """By the delay."""
     target: float | None = None
-    """The mean return that counts as solved; None: nothing does."""
+    """The mean return that counts as solved; None if there is none."""
     window: int = WINDOW
-    """The episodes over which it is the mean."""
+    """The number of episodes of that mean."""
     delays: Mapping[str, DelayDistribution] = field(default_factory=POISSON.copy)
     others: Mapping[str, Algorithm]
-    """The agents beside `AutoPSVI`."""
+    """The agents besides `AutoPSVI`."""
     searches: Mapping[str, str] = field(default_factory=dict)
-    """Of an agent whose settings a search has found, its name."""
+    """For agents with searched settings, the name of the search."""
     optimum: float | None = None
-    """The best return, where the rows do not say it."""
+    """The optimal return, if it is not in the rows."""
     published: str = ""
     small: bool = False
-    """Whether a quick look has it."""
+    """Whether it is part of a quick run."""
     share: float = 1.0
-    """Its seeds, as a multiple of those of the size."""
+    """Number of seeds, as a multiple of the size's."""
     every: int = 1
-    """Every so many episodes get a row."""
+    """Every n-th episode gets a row."""
     through: Mapping[str, tuple[Callable[[], Any], Algorithm]] = field(default_factory=dict)
-    """Agents that see it through other features: by label, how the environment is made for them, and the agent."""
+    """Agents with other features: by label, a function that creates their environment, and the agent."""
 
     @cached_property
     def world(self) -> Any:
@@ -141,7 +141,7 @@ class Problem:
         return f"{self.label}-{agent}" if agent in self.through else self.label
 
     def experiments(self, size: Size) -> list[Experiment]:
-        """Return its runs; other features are other experiments, with the same labels."""
+        """Return its runs; other features are separate experiments with the same labels."""
         others = [
             self._experiment(self.experiment_of(label), make(), {label: agent}, size)
             for label, (make, agent) in self.through.items()

@@ -1,4 +1,4 @@
-"""From rows to the numbers of the study: one `Line` for each environment, delay and agent, and what the bars say."""
+"""From rows to the numbers of the study: one `Line` per environment, delay and agent, and the verdicts on the bars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REACHED, NOT_REACHED, TOO_FEW, OPEN = "reached", "not reached", "not enough epis
 
 
 class Line(NamedTuple):
-    """What is known of one agent in one environment under one delay."""
+    """The results of one agent in one environment under one delay."""
 
     environment: str
     delay: str
@@ -39,11 +39,11 @@ class Line(NamedTuple):
     """The episode at which the slowest seed had solved it; None if one never did."""
     milliseconds_per_episode: float | None
     steps: float | None = None
-    """To the goal, over the episodes of the last fifth that reach it, where they were counted."""
+    """Mean steps to the goal, over the episodes of the last fifth that reach it, if counted."""
 
 
 class Timed(NamedTuple):
-    """Milliseconds of processor time per episode, over a whole run with seed 0; the least of a few if it is short."""
+    """CPU milliseconds per episode, over a whole run with seed 0; the minimum of a few if it is short."""
 
     environment: str
     delay: str
@@ -62,7 +62,7 @@ def _times(problems: Sequence[Problem], size: Size) -> Iterator[Timed]:
             for run in experiment.runs():
                 if run.seed != 0:
                     continue
-                for distribution in (run.delay, Constant(0)):  # compiles, where there is need to, also what learns
+                for distribution in (run.delay, Constant(0)):  # compile everything first, including learning
                     simulate(run.environment, run.algorithm, distribution, episodes=3, seed=0)
                 passed = least(partial(_seconds, run))
                 yield Timed(run.environment_label, run.delay_label, run.agent_label, 1000 * passed / run.episodes)
@@ -116,7 +116,7 @@ def _seconds(run: Run) -> float:
 
 
 def least(time: Callable[[], float], enough: float = 1.0, most: int = 10) -> float:
-    """Return the least of a few times: as many as take `enough` seconds, at most `most`. Short ones vary much.
+    """Return the minimum of several timings: as many as take `enough` seconds, at most `most`.
 
     >>> times = iter([3.0, 0.25, 0.5, 0.125])
     >>> least(lambda: next(times)), least(lambda: next(times), most=2)
@@ -139,7 +139,7 @@ def solved_at(returns: Floats, target: float, window: int) -> int | None:
     if returns.shape[1] < window:
         return None
     sums = np.cumsum(np.pad(returns, ((0, 0), (1, 0))), axis=1)
-    # running sums lose a few digits, which must not turn an optimum into something less
+    # rounding of running sums must not make an optimum miss the target
     good = (sums[:, window:] - sums[:, :-window]) / window >= target - 1e-9 * max(1.0, float(np.abs(sums).max()))
     return int(good.argmax(axis=1).max()) + window if good.any(axis=1).all() else None
 
@@ -154,7 +154,7 @@ def last_fifth(returns: Floats) -> Estimate:
 
 
 def lines(played: Played[Size], problems: Sequence[Problem], times: str) -> list[Line]:
-    """Return all lines of `problems`, in the order of the report: our agents, and then their peers."""
+    """Return all lines of `problems`, in the order of the report: our agents, then the peers."""
     timed = {one[:3]: one.milliseconds for one in played.measured.get(times, ())}
     found = []
     for problem in chosen(problems, played.size):
@@ -166,7 +166,7 @@ def lines(played: Played[Size], problems: Sequence[Problem], times: str) -> list
                 found.append(line._replace(milliseconds_per_episode=taken, steps=steps))
             for agent, runs in runs_of(played, problem, delay).items():
                 good = [run for run in runs if not run.failed]
-                if good:  # the time is that of the first seed, as ours is
+                if good:  # the time of the first seed, as for ours
                     best = optimum(results, problem, delay, AUTO)
                     line = _line(problem, delay, agent, returns_of(good), len(good[0].returns), best)
                     found.append(line._replace(milliseconds_per_episode=good[0].milliseconds))
@@ -174,7 +174,7 @@ def lines(played: Played[Size], problems: Sequence[Problem], times: str) -> list
 
 
 def _steps(played: Played[Size], problem: Problem, delay: str, agent: str) -> float | None:
-    """Return the mean over seeds of the steps to the goal, None if nobody counted or no seed got there."""
+    """Return the mean over seeds of the steps to the goal; None if not counted or never reached."""
     walked = [one for values in played.measured.values() for one in values if isinstance(one, Walked)]
     steps = [one.steps for one in walked if one[:3] == (problem.label, delay, agent) and not np.isnan(one.steps)]
     return float(np.mean(steps)) if steps else None
@@ -223,7 +223,7 @@ class Judged(NamedTuple):
 
 
 def judge(played: Played[Size], problems: Sequence[Problem], found: Sequence[Line]) -> list[Judged]:
-    """Return what the bars of `problems` say of `AutoPSVI`."""
+    """Return the verdicts on the bars of `problems` for `AutoPSVI`."""
     by_agent = {(line.environment, line.delay, line.agent): line for line in found}
     judged = []
     for problem in chosen(problems, played.size):
@@ -243,7 +243,7 @@ def judge(played: Played[Size], problems: Sequence[Problem], found: Sequence[Lin
 
 
 Part = tuple[str, str, bool | None]
-"""A part of a bar, what was measured, and whether it is good enough; None if that cannot be told."""
+"""A part of a bar, the measured value, and whether it is met; None if unknown."""
 
 
 def _parts(results: Results, problem: Problem, delay: str, bar: Bar, here: dict[str, Line]) -> list[Part]:
@@ -308,7 +308,7 @@ def _lost(results: Results, delay: str, most: float) -> Part:
 
 
 def lost(results: Results, delay: str, agent: str) -> float:
-    """Return the part of the seeds whose last fifth is nearer to the worst policy seen than to the best."""
+    """Return the fraction of seeds whose last fifth is closer to the worst policy seen than to the best."""
     value, optimal = (results.array(column, agent=agent, delay=delay) for column in ("value", "optimal"))
     short = (optimal - value)[:, -max(1, value.shape[1] // 5) :].mean(axis=1)
     return float((short > (optimal - value).max() / 2).mean())
