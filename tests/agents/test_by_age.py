@@ -81,7 +81,6 @@ class Naive:
         self.plays.append(self.features[state, choice])
         return choice
 
-
     def evident(self, x: Floats, y: Floats, ridge: float) -> float:
         """Return λ after one step of MacKay's, by singular values: γ = Σ s²/(s² + λ)."""
         rows, values, turn = np.linalg.svd(x, full_matrices=False)

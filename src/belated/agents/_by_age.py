@@ -34,12 +34,12 @@ class LearnByAge(SilentSettings):
         Δ_b = (C_ss + λ/n diag C_ss)⁻¹ C_sc,   ε_b = c_b − mean c_b − Δ_bᵀ(s_{b−1} − mean s_{b−1}).
 
     A unit of s_b is worth g_b in the end: g_B = (1, 0) and g_{b−1} = g_b + Δ_b g_b, less than 1 if an event excludes
-    another, more if one leads to the next. What is left, g_bᵀε_b, is regressed on x: V_b = λ_bI + Σxxᵀ and
-    θ̂_b = V_b⁻¹Σx g_bᵀε_b. It draws θ̃_b from N(θ̂_b, ν²σ_b²V_b⁻¹) for every age and plays the largest xᵀΣθ̃_b. An age of
+    another, more if one leads to the next. What is left, g_bᵀε_b, is regressed on x: V_b = λ_bI + Σxxᵀ and θ̂_b =
+    V_b⁻¹Σx g_bᵀε_b. It draws θ̃_b from N(θ̂_b, ν²σ_b²V_b⁻¹) for every age and plays the largest xᵀΣθ̃_b. An age of
     which little is known is thus taken to bring what it brings on average to plays that began alike. That guess is
     worth λ plays at first, and as many as the evidence says from then on: whenever the plays older than e_b have
-    doubled, λ_b is estimated from how large the weights θ̂_b are. σ_b² is the variance of g_bᵀε_b, with one more play of the usual square; an age that no play has
-    reached has a hundredth of that. The cuts are e_b = W(b/B)², rounded.
+    doubled, λ_b is estimated from how large the weights θ̂_b are. σ_b² is the variance of g_bᵀε_b, with one more play
+    of the usual square; an age that no play has reached has a hundredth of that. The cuts are e_b = W(b/B)², rounded.
 
     Nothing is assumed of the delays: rewards may be of any size, come in several reports and be taken back, and actions
     may be fast or slow. Only what comes later than the window is missed. With one age it learns a play when its window

@@ -14,7 +14,8 @@ def _facts(played: Played[Size]) -> dict[str, str]:
         "Seeds": f"{FIRST_SEED} to {FIRST_SEED + played.size.seeds - 1}",
         "Settings": "those of learning by age were fixed on other, generated trials, with seeds 1000 to 1099; how wide "
         "its draws are was corrected after runs of these trials with seeds below 240, and the number of ages and the "
-        "width of ages that nothing has reached were chosen after runs with seeds from 5000 on",
+        "width of ages that nothing has reached were chosen after runs with seeds from 5000 on; how the prior of "
+        "each age is estimated was chosen with seeds 100 to 219",
         "Records": f"from {' and '.join(packages)}"
         + (f"; rows of {' and '.join(missing)} are left out, which is not installed" if missing else ""),
     }
