@@ -30,6 +30,8 @@ class Naive:
 
     def __init__(self, problem: TableProblem, settings: LearnByAge) -> None:
         self.features, self.settings, self.cuts = problem.features, settings, settings.cuts()
+        self.prior = settings.ridge * float(np.mean(np.linalg.norm(problem.features, axis=-1) ** 2))
+        self.ridges = np.full(self.cuts.size, self.prior)
         self.plays: list[Floats] = []
         self.reports: list[tuple[int, int, bool, float]] = []
 
@@ -68,7 +70,9 @@ class Naive:
             if n:
                 x, y = np.array(self.plays)[known[b]], left[b]
                 variance = ((usual + (came[known[b], b, 0] ** 2).sum()) / (1 + n) + (y**2).sum()) / (1 + n)
-            V = ridge * np.eye(d) + x.T @ x
+            if n in {2**i for i in range(20)}:
+                self.ridges[b] = self.evident(x, y / np.sqrt(variance), self.ridges[b])
+            V = self.ridges[b] * np.eye(d) + x.T @ x
             root = np.linalg.inv(np.linalg.cholesky(V)).T  # the root of V⁻¹ that the library draws with
             total += np.linalg.solve(V, x.T @ y) + scale * np.sqrt(variance) * root @ rng.standard_normal(d)
         index = self.features[state] @ total
@@ -76,6 +80,13 @@ class Naive:
         choice = int(best[int(rng.random() * best.size)]) if best.size > 1 else int(best[0])
         self.plays.append(self.features[state, choice])
         return choice
+
+    def evident(self, x: Floats, y: Floats, ridge: float) -> float:
+        """Return λ after one step of MacKay's, by singular values: γ = Σ s²/(s² + λ)."""
+        rows, values, turn = np.linalg.svd(x, full_matrices=False)
+        weights = turn.T @ (values / (values**2 + ridge) * (rows.T @ y))
+        determined = float((values**2 / (values**2 + ridge)).sum())
+        return float((1.0 + determined) / (1.0 / self.prior + weights @ weights))
 
 
 def played(
@@ -152,7 +163,9 @@ def test_without_delay_it_draws_what_delayed_pslb_draws(window: int) -> None:
     usual = squares / count
     noise = float(np.sqrt(((usual + squares) / (1 + count) + count * rewards.var()) / (1 + count)))
     problem = TableProblem(shop.features, 1, reward_range=(-1.0, 1.0))
-    twin = DelayedPSLB(draws=1, noise=noise, ridge=noise**-2, scale=1.0).start(problem)
+    ridge = float(agent.record.learned.ridges[0])
+    assert ridge != 1.0
+    twin = DelayedPSLB(draws=1, noise=noise, ridge=ridge * noise**-2, scale=1.0).start(problem)
     for each in known:
         late = each.trajectory
         less = Trajectory(late.states, late.actions, late.rewards - rewards.mean())
@@ -189,7 +202,8 @@ def test_by_hand() -> None:
     assert learned.products.tolist() == [[[0.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 0.25]]]
     counts = [chosen[:5].count(arm) for arm in (0, 1)]
     assert learned.features[0].tolist() == counts
-    assert (learned.factor[0].T @ learned.factor[0]).round(12).tolist() == [[1.0 + counts[0], 0], [0, 1.0 + counts[1]]]
+    precision = np.diag(learned.ridges[0] + np.array(counts))
+    np.testing.assert_allclose(learned.factor[0].T @ learned.factor[0], precision, atol=1e-12)
 
 
 def test_what_was_told_as_a_whole_is_not_learned_twice() -> None:
@@ -276,8 +290,36 @@ def test_the_context_must_be_told_where_there_are_several() -> None:
 
 def test_a_damaged_memory_is_refused() -> None:
     agent = LearnByAge(window=5, ages=2).start(CONTEXTS.problem)
-    for name, value in (("pairs", 12), ("plays", 3), ("planned", -1)):
+    for name, value in (("pairs", 12), ("plays", 3), ("planned", -1), ("ridges", 0)):
         memory = {key: np.array(values) for key, values in agent.memory().items()}
         memory[name][0] = value
         with pytest.raises(InvalidInputError, match=name):
             agent.restore(memory)
+
+
+def test_the_guess_that_actions_are_alike_is_worth_more_where_they_are() -> None:
+    """Of 40 features that say nothing, λ grows to about one play a weight; where one arm is far better, it shrinks."""
+    rng = np.random.default_rng(0)
+    useless = Bandit(rng.normal(size=(50, 2, 40)), np.full((50, 2), 0.5), noise=1.0)
+    clear = Bandit(np.eye(2)[np.newaxis], [[0.0, 1.0]], noise=0.01)
+    found = []
+    for world in (useless, clear):
+        agent = LearnByAge(window=0, ages=1).start(world.problem)
+        play, dynamics = stream(1, "agent"), stream(1, "environment")
+        for k in range(514):
+            state = world.first_state(dynamics)
+            agent.learn([Feedback(k, world.rollout(agent.plan_from(play, state), dynamics, start=state))])
+        found.append(float(agent.record.learned.ridges[0] / agent.record.prior))
+    assert found[0] > 10.0
+    assert found[1] < 1.0
+
+
+def test_neither_the_scale_of_features_nor_that_of_rewards_matters() -> None:
+    features = np.random.default_rng(0).normal(size=(3, 4, 3))
+    means = np.random.default_rng(1).random((3, 4))
+    chosen = []
+    for size in (1.0, 8.0):
+        world = Bandit(size * features, means, noise=1.0)
+        agent = LearnByAge(window=20, ages=5).start(world.problem)
+        chosen.append([action for _, action, _ in played(world, agent, 80)])
+    assert chosen[0] == chosen[1]

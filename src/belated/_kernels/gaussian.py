@@ -5,8 +5,8 @@ With features φ, targets y, noise σ and ridge λ the posterior of the weights 
     Ω = ΦΦᵀ/σ² + λI,   ŵ = Ω⁻¹Φy/σ²,   w ~ N(ŵ, ν²Ω⁻¹).
 
 The kernels keep the upper triangular U with Ω = UᵀU. A new observation changes Ω by rank one and U in
-O(d²), and a draw is two triangular solves, so nothing here ever costs O(d³). Rows of U are contiguous and every inner
-loop runs over a slice of one, so that the compiler can use vector instructions.
+O(d²), and a draw is two triangular solves; only a new λ costs O(d³). Rows of U are contiguous and
+every inner loop runs over a slice of one, so that the compiler can use vector instructions.
 """
 
 from __future__ import annotations
@@ -52,6 +52,26 @@ def rank_one_update(factor: Floats, x: Floats) -> None:
             row[j] = cosine * above + share * left
             rest[j] = left - p * above
         root, inverse = grown, shrunk
+
+
+@kernel
+def add_to_diagonal(factor: Floats, change: float, work: Floats) -> None:
+    """Replace U by the factor of UᵀU + cI, which has to be positive definite; `work` has the shape of U."""
+    d = factor.shape[0]
+    work[:] = 0.0
+    for k in range(d):
+        for i in range(k, d):
+            for j in range(i, d):
+                work[i, j] += factor[k, i] * factor[k, j]
+    for k in range(d):
+        work[k, k] += change
+        for i in range(k):
+            for j in range(k, d):
+                work[k, j] -= work[i, k] * work[i, j]
+        inverse = 1.0 / np.sqrt(work[k, k])
+        for j in range(k, d):
+            work[k, j] *= inverse
+    factor[:] = work
 
 
 @kernel

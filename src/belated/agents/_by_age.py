@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from belated._kernels.by_age import NEGLIGIBLE, Chain, link, new_chain, noise
-from belated._kernels.gaussian import draw, rank_one_update, solve_transposed
+from belated._kernels.gaussian import add_to_diagonal, dot, draw, rank_one_update, solve, solve_transposed
 from belated._kernels.jit import copy, kernel
 from belated._kernels.planning import linear_values
 from belated._util.validate import check_room, flag, integer, real
@@ -34,11 +34,12 @@ class LearnByAge(SilentSettings):
         Δ_b = (C_ss + λ/n diag C_ss)⁻¹ C_sc,   ε_b = c_b − mean c_b − Δ_bᵀ(s_{b−1} − mean s_{b−1}).
 
     A unit of s_b adds g_b to the final reward: g_B = (1, 0) and g_{b−1} = g_b + Δ_b g_b, less than 1 if one event
-    excludes another, more if one leads to the next. The remainder, g_bᵀε_b, is regressed on x: V_b = λI + Σxxᵀ and θ̂_b
-    = V_b⁻¹Σx g_bᵀε_b. The agent draws θ̃_b from N(θ̂_b, ν²σ_b²V_b⁻¹) for every age and plays the largest xᵀΣθ̃_b. The
-    prior for an age with little data is thus the average over plays that began alike, with the weight of λ plays. σ_b²
-    is the variance of g_bᵀε_b, estimated with one extra play of the usual square; an age that no play has reached has a
-    hundredth of that. The ages end at e_b = W(b/B)², rounded.
+    excludes another, more if one leads to the next. The remainder, g_bᵀε_b, is regressed on x: V_b = λ_bI + Σxxᵀ and
+    θ̂_b = V_b⁻¹Σx g_bᵀε_b. The agent draws θ̃_b from N(θ̂_b, ν²σ_b²V_b⁻¹) for every age and plays the largest xᵀΣθ̃_b.
+    The prior for an age with little data is thus the average over plays that began alike. Its weight is λ plays at
+    first; whenever the number of plays older than e_b has doubled, λ_b is estimated from the evidence of the weights
+    θ̂_b. σ_b² is the variance of g_bᵀε_b, estimated with one extra play of the usual square; an age that no play has
+    reached has a hundredth of that. The ages end at e_b = W(b/B)², rounded.
 
     Nothing is assumed about the delays: rewards may be of any size, arrive in several reports and be reversed, and
     actions may be fast or slow. Only what arrives after the window is missed. With one age, a play is learned when its
@@ -66,7 +67,7 @@ class LearnByAge(SilentSettings):
     scale: float = 1.0
     """ν, the width of the draws in posterior standard deviations; 0 draws the mean."""
     ridge: float = 1.0
-    """λ, the prior weight, in plays, of the assumption that an action is like all others."""
+    """λ, the initial prior weight, in plays, of the assumption that an action is like all others."""
     signals: bool = False
     """Whether it learns from a signal, reported in trajectories with the part "signal", whose values add up."""
 
@@ -90,8 +91,10 @@ class LearnByAge(SilentSettings):
         d, cuts, plays, k = problem.dimension, self.cuts(), int(self.window) + 1, 2 if self.signals else 1
         check_room("the factors of ages × d × d", cuts.size, d, d)
         check_room("the window × ages", plays, cuts.size, k)
+        length = float(np.mean((problem.features**2).sum(axis=-1)))  # ‖φ‖², so that the scale of φ does not matter
+        prior = float(self.ridge) * (length or 1.0)
         learned = ByAgeLearned(
-            factor=np.tile(math.sqrt(self.ridge) * np.eye(d), (cuts.size, 1, 1)),
+            factor=np.tile(math.sqrt(prior) * np.eye(d), (cuts.size, 1, 1)),
             features=np.zeros((cuts.size, d)),
             moments=np.zeros((cuts.size, 2 * k, d)),
             plays=np.zeros(cuts.size, np.int64),
@@ -100,12 +103,14 @@ class LearnByAge(SilentSettings):
             pairs=np.zeros(plays, np.int64),
             reported=np.zeros((plays, cuts.size, k)),
             planned=np.zeros(1, np.int64),
+            ridges=np.full(cuts.size, prior),
         )
         return ByAgeRecord(
             table=make_table(problem),
             learned=learned,
             work=make_work(problem),
             total=np.zeros(d),
+            square=np.zeros((d, d)),
             known=np.zeros(2 * k),
             chain=new_chain(cuts.size, k),
             covariances=np.zeros((cuts.size, 2 * k, 2 * k)),
@@ -113,10 +118,12 @@ class LearnByAge(SilentSettings):
             cuts=cuts,
             scale=float(self.scale),
             ridge=float(self.ridge),
+            prior=prior,
         )
 
     def check_learned(self, learned: ByAgeLearned, problem: TableProblem) -> None:
         invariants.factor("factor", learned.factor)
+        invariants.require(learned.ridges > 0, "ridges", "are positive")
         invariants.counts("planned", learned.planned)
         invariants.counts("plays", learned.plays)
         invariants.within("pairs", learned.pairs, problem.states * problem.actions)
@@ -150,6 +157,8 @@ class ByAgeLearned(NamedTuple):
     """c_b of these plays so far, shape (W + 1, B, k)."""
     planned: Ints
     """Number of rounds planned, shape (1,)."""
+    ridges: Floats
+    """λ_b, in units of x², shape (B,)."""
 
 
 class ByAgeRecord(NamedTuple):
@@ -158,6 +167,8 @@ class ByAgeRecord(NamedTuple):
     work: Work
     total: Floats
     """Work space for Σθ̃_b, shape (d,)."""
+    square: Floats
+    """Work space of shape (d, d)."""
     known: Floats
     """Work space for v, shape (2k,)."""
     chain: Chain
@@ -168,6 +179,8 @@ class ByAgeRecord(NamedTuple):
     cuts: Ints
     scale: float
     ridge: float
+    prior: float
+    """λ of an age that no play has reached."""
 
     def plan(self, rng: np.random.Generator, start: int, policy: Ints) -> None:
         """Learn from the plays that complete an age now; choose in the context `start`, or the only one."""
@@ -186,8 +199,11 @@ class ByAgeRecord(NamedTuple):
                     work.moment[i] += weight * (
                         learned.moments[b, j, i] - learned.sums[b, j] / n * learned.features[b, i]
                     )
-            solve_transposed(learned.factor[b], work.moment)
             variance = noise(n * self.chain.variances[b], learned.products[b, k, k], n, 0.0, usual)
+            plays = learned.plays[b]
+            if plays > 0 and plays & (plays - 1) == 0:  # whenever their number has doubled
+                reweigh(self, b, variance)
+            solve_transposed(learned.factor[b], work.moment)
             # θ̃_b ~ N(θ̂_b, ν²σ_b²V_b⁻¹)
             draw(learned.factor[b], work.moment, self.scale * np.sqrt(variance), rng, work.weights)
             for i in range(work.weights.size):
@@ -212,6 +228,28 @@ class ByAgeRecord(NamedTuple):
 
     def settle(self) -> None:
         """Do nothing here: `plan` does it, since plays grow older by planning."""
+
+
+@kernel
+def reweigh(agent: ByAgeRecord, b: int, variance: float) -> None:
+    """Estimate λ_b = 1/v anew, where vσ_b² is the prior variance of a weight: a fixed-point step of the evidence.
+
+    v is the mean of θ̂²/σ_b² over the γ_b weights that the plays determine, and one more whose square is the prior's.
+    """
+    learned, work = agent.learned, agent.work
+    factor, ridge, d = learned.factor[b], learned.ridges[b], work.moment.size
+    copy(work.moment, work.weights)
+    solve_transposed(factor, work.weights)
+    solve(factor, work.weights)  # θ̂_b
+    trace = 0.0  # of V_b⁻¹ = U⁻¹U⁻ᵀ
+    for i in range(d):
+        work.vector[:] = 0.0
+        work.vector[i] = 1.0
+        solve_transposed(factor, work.vector)
+        trace += dot(work.vector, work.vector)
+    determined = d - ridge * trace  # γ_b
+    learned.ridges[b] = (1.0 + determined) / (1.0 / agent.prior + dot(work.weights, work.weights) / variance)
+    add_to_diagonal(factor, learned.ridges[b] - ridge, agent.square)
 
 
 @kernel

@@ -16,7 +16,7 @@ import hashlib
 import json
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -176,10 +176,13 @@ class Requests(Protocol):
 class Tracked:
     """A decision in memory: its row, its events, its tally and its time in half-lives."""
 
-    __slots__ = ("decision", "events", "tally", "time")
+    __slots__ = ("decision", "events", "lesson", "tally", "time")
 
     def __init__(self, decision: DecisionRow, events: tuple[EventRow, ...], found: Tally | None, time: float) -> None:
         self.decision, self.events, self.tally, self.time = decision, events, found, time
+        self.lesson: tuple[tuple[int, tuple[float, ...]], tuple[int, Any]] | None = None
+        """Its slot and what had come of it before the age that was learned last, and the block and features of that:
+        nearly always those of the next age, too."""
 
 
 class Forgotten(NamedTuple):
@@ -312,6 +315,13 @@ class State:
         session = _sessions.find(self, name) if name else None
         found = [self.find(each) for each in ((id,) if session is None else session.ids)]
         return [each for each in found if each is not None]
+
+    def find_every(self, names: Iterable[str]) -> list[Tracked]:
+        """Return the decisions of these names, and all steps of the sessions among them, each once."""
+        names = dict.fromkeys(names)
+        if self.sessions is None:
+            return [each for each in map(self.find, names) if each is not None]
+        return list({each.decision.id: each for name in names for each in self.find_all(name)}.values())
 
     def next_end(self) -> float | None:
         """Return when the next window ends or the next session becomes idle."""
@@ -474,10 +484,10 @@ def _apply_tick(state: State, row: EventRow) -> None:
     state.latest = max(state.latest, row.received)
     while state.over < row.due:
         upto, ended = state.ages.ending(state.lookup, state.model, state.over, row.due, row.seq, CACHED)
-        touched = {each.decision.id: each for name in ended for each in state.find_all(name)}  # tallied before
+        touched = state.find_every(ended)  # tallied before
         state.over = upto
         state.ended += len(ended)
-        for tracked in touched.values():
+        for tracked in touched:
             _move(state, tracked)
     state.look_ahead()
 
@@ -518,9 +528,9 @@ def _apply_clock(state: State, row: EventRow) -> None:
     state.rewarded = min(state.rewarded, now)
     if state.over > now:
         _, ended = state.ages.ending(state.lookup, state.model, now, state.over, row.seq, 2**31)
-        touched = {each.decision.id: each for name in ended for each in state.find_all(name)}  # tallied before
+        touched = state.find_every(ended)  # tallied before
         state.over = now
-        for tracked in touched.values():
+        for tracked in touched:
             _move(state, tracked)
     if state.sessions is not None:
         _sessions.settle_back(state.sessions, now)
@@ -573,6 +583,12 @@ def _move(state: State, tracked: Tracked) -> None:
             ages[age].unlearn(block, x, part, time)
         old = ()
     known = len(old) if new[: len(old)] == old else 0  # usually only an age was added
+    if known == len(old) == len(new) - 1 and after.before and not moved:  # the usual case: one age
+        come = after.before[-1]
+        if tracked.lesson is None or tracked.lesson[0] != (after.slot, come):
+            tracked.lesson = (after.slot, come), _chosen(state, row, after.slot, come)
+        ages[known].learn(*tracked.lesson[1], new[known], time)
+        return
     for age, block, x, part in _lessons(state, row, after, known):
         if age >= len(old):
             ages[age].learn(block, x, part, time)

@@ -13,8 +13,9 @@ def _facts(played: Played[Size]) -> dict[str, str]:
     return {
         "Seeds": f"{FIRST_SEED} to {FIRST_SEED + played.size.seeds - 1}",
         "Settings": "the constants of learning by age were fixed on other, generated trials with seeds 1000 to 1099; "
-        "the width of its draws was corrected after runs of these trials with seeds below 240, and the number of "
-        "ages and the width of ages that no decision has reached were chosen after runs with seeds from 5000 on",
+        "the width of its draws was corrected after runs of these trials with seeds below 240, the number of ages and "
+        "the width of ages that no decision has reached were chosen after runs with seeds from 5000 on, and the rule "
+        "for the prior of each age with seeds 100 to 219",
         "Records": f"from {' and '.join(packages)}"
         + (f"; rows that need {' and '.join(missing)} are left out (not installed)" if missing else ""),
     }
