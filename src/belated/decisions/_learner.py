@@ -157,17 +157,33 @@ class DecisionLearner:
     ----------
     dimension
         Length d of a feature vector. Up to 256, draws are exact; more features are treated as sparse, with approximate
-    draws whose cost grows with the number of nonzero features. silence What a missing reward means: `Unknown()`,
-    `ByAge(seconds)`, `Mature(seconds, default)` or `DefaultAfter(seconds, reward)`. draws Posterior draws per decision:
-    the action is drawn with the fraction of draws that it wins. floor Fraction of decisions drawn uniformly: each of K
-    actions has at least the probability floor/K. scale ν, a factor on the posterior's standard deviations. noise
-    Standard deviation σ of the rewards; with `"auto"` it is estimated from the residuals. ridge Prior precision λ of
-    the weights; if the noise is estimated, relative to it and to the features' mean length. likelihood `"gaussian"`, or
-    `"revenue"` for rewards that are mostly zero and otherwise skewed (up to 256 features). aggregate How several
-    rewards of one decision are combined: first, last, sum, mean, max or min. signals Names of signals that may precede
-    a reward, reported with `signal`; only with `ByAge`. forgetting `Forgetting(seconds=...)` or
-    `Forgetting(decisions=...)`, a half-life; None for no forgetting. seed Seed of the random numbers. clock Returns
-    seconds since 1970. None for this machine's clock; if it jumps by more than five minutes, calls raise `ClockError`.
+        draws whose cost grows with the number of nonzero features.
+    silence
+        What a missing reward means: `Unknown()`, `ByAge(seconds)`, `Mature(seconds, default)` or `DefaultAfter(seconds,
+        reward)`.
+    draws
+        Posterior draws per decision: the action is drawn with the fraction of draws that it wins.
+    floor
+        Fraction of decisions drawn uniformly: each of K actions has at least the probability floor/K.
+    scale
+        ν, a factor on the posterior's standard deviations.
+    noise
+        Standard deviation σ of the rewards; with `"auto"` it is estimated from the residuals.
+    ridge
+        Prior precision λ of the weights; if the noise is estimated, relative to it and to the features' mean length.
+    likelihood
+        `"gaussian"`, or `"revenue"` for rewards that are mostly zero and otherwise skewed (up to 256 features).
+    aggregate
+        How several rewards of one decision are combined: first, last, sum, mean, max or min.
+    signals
+        Names of signals that may precede a reward, reported with `signal`; only with `ByAge`.
+    forgetting
+        `Forgetting(seconds=...)` or `Forgetting(decisions=...)`, a half-life; None for no forgetting.
+    seed
+        Seed of the random numbers.
+    clock
+        Returns seconds since 1970. None for this machine's clock; if it jumps by more than five minutes, calls raise
+        `ClockError`.
 
     Examples
     --------

@@ -471,10 +471,18 @@ class SparsePosterior:
     Parameters
     ----------
     dimension
-        Number of features d: feature indices are below it. draws Number of draws, at least 16. scale ν, a factor on the
-        standard deviations of draws. noise σ, or None to estimate it, and the prior's width, from the rewards. ridge
+        Number of features d: feature indices are below it.
+    draws
+        Number of draws, at least 16.
+    scale
+        ν, a factor on the standard deviations of draws.
+    noise
+        σ, or None to estimate it, and the prior's width, from the rewards.
+    ridge
         λ: if the noise is given, the prior precision 1/τ² of the weights; otherwise the initial value of its estimate,
-    relative to the noise and to the features' mean length. seed Seed of the members.
+        relative to the noise and to the features' mean length.
+    seed
+        Seed of the members.
     """
 
     retries = 0

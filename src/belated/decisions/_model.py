@@ -145,9 +145,14 @@ class Model(Engine):
     Parameters
     ----------
     name
-        Name of the model, unique within its store. settings A new version is stored if they differ from the latest;
-    None for the latest. store Where the log is stored. clock Returns seconds since 1970. None for this machine's clock,
-    or the database's if the store is shared; a jump of more than five minutes raises `ClockError`.
+        Name of the model, unique within its store.
+    settings
+        A new version is stored if they differ from the latest; None for the latest.
+    store
+        Where the log is stored.
+    clock
+        Returns seconds since 1970. None for this machine's clock, or the database's if the store is shared; a jump of
+        more than five minutes raises `ClockError`.
 
     Examples
     --------

@@ -84,10 +84,15 @@ class Posterior:
     dimension
         Length d of a feature vector.
     scale
-        ν, a factor on the standard deviations of draws. noise σ, or None to estimate it from the residuals. ridge λ,
-    the prior precision of the weights; if the noise is estimated, relative to it and to the features' length. blocks
-    Initial number of blocks; more are added when they get their first row. own Number of leading features that count
-    towards ‖x‖, to which the prior is relative; all by default.
+        ν, a factor on the standard deviations of draws.
+    noise
+        σ, or None to estimate it from the residuals.
+    ridge
+        λ, the prior precision of the weights; if the noise is estimated, relative to it and to the features' length.
+    blocks
+        Initial number of blocks; more are added when they get their first row.
+    own
+        Number of leading features that count towards ‖x‖, to which the prior is relative; all by default.
     """
 
     def __init__(

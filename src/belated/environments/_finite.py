@@ -53,8 +53,9 @@ class FiniteMDP:
     name
         Used in labels and file names.
     known_dynamics
-        Whether the agent knows the transitions and the start; rewards are never known. discount γ, within (0, 1]: the
-        reward of step h is weighted by γ^h in values and for agents. Only some agents support it.
+        Whether the agent knows the transitions and the start; rewards are never known.
+    discount
+        γ, within (0, 1]: the reward of step h is weighted by γ^h in values and for agents. Only some agents support it.
 
     Examples
     --------

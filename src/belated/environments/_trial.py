@@ -57,14 +57,27 @@ class Trial(Bandit):
     Parameters
     ----------
     patients
-        The patients that may be drawn for a context and an arm: rows of `ages`, shape (contexts, arms, n). chances
-    Their probabilities, shape (contexts, arms, n). ages When the events of a patient happen after entry, in windows,
-    within (0, 1] or inf, shape (patients, events). amounts The rewards of these events, of the same shape. rounds
-    Number of patients that enter during a window. features φ(context, arm), shape (contexts, arms, d); one-hot by
-    default. entries When patients enter within a period, in windows: ascending from 0, below `period`. By default they
-    enter evenly. period Length of that period. told Whether the end of the window is reported, too. signals Ages and
-    changes of the signal, each of shape (patients, n); inf for no change. By default there is no signal. name Used in
-    labels and file names.
+        The patients that may be drawn for a context and an arm: rows of `ages`, shape (contexts, arms, n).
+    chances
+        Their probabilities, shape (contexts, arms, n).
+    ages
+        When the events of a patient happen after entry, in windows, within (0, 1] or inf, shape (patients, events).
+    amounts
+        The rewards of these events, of the same shape.
+    rounds
+        Number of patients that enter during a window.
+    features
+        φ(context, arm), shape (contexts, arms, d); one-hot by default.
+    entries
+        When patients enter within a period, in windows: ascending from 0, below `period`. By default they enter evenly.
+    period
+        Length of that period.
+    told
+        Whether the end of the window is reported, too.
+    signals
+        Ages and changes of the signal, each of shape (patients, n); inf for no change. By default there is no signal.
+    name
+        Used in labels and file names.
 
     Examples
     --------
