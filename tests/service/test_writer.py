@@ -222,10 +222,10 @@ class Slow(Model):
         super().__init__(*given, **named)
         self.goes_on, self.entered = threading.Event(), threading.Event()
 
-    def prepare(self, operations: Any) -> Any:
+    def prepare(self, *given: Any, **named: Any) -> Any:
         self.entered.set()
         assert self.goes_on.wait(30)
-        return super().prepare(operations)
+        return super().prepare(*given, **named)
 
 
 def test_a_slow_model_keeps_no_other_waiting(store: Gate, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
