@@ -277,7 +277,7 @@ def test_the_first_third_says_whether_there_is_an_interval_and_the_rest_says_whe
     left = evaluate(learned_log([0.5] * 600 + [0.02] * 1200), always("b"), settings)
     liked = evaluate(learned_log([0.12] * 600 + [0.5] * 1200), always("b"), settings)
     assert not any(each.reason for each in left.estimates)
-    assert all("its first third says whether" in each.reason for each in liked.estimates)
+    assert all("its first third decides whether" in each.reason for each in liked.estimates)
     assert liked.carrying > 100  # a log that does not learn would have one
     still = [each._replace(history=()) for each in learned_log([0.12] * 600 + [0.5] * 1200)]
     assert not any(each.reason for each in evaluate(still, always("b"), settings).estimates)

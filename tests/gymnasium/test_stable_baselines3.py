@@ -77,5 +77,5 @@ def test_what_arrived_survives_an_episode_without_a_step() -> None:
 
 
 def test_a_vector_of_environments_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"infos must be one: .* single environment, got 2"):
+    with pytest.raises(InvalidInputError, match=r"infos must be 1: .* single environment, got 2"):
         LateBuffer().add(None, None, None, None, None, [{"arrived": []}] * 2)

@@ -189,7 +189,7 @@ def integer_delays(name: str, value: Any, *, maximum: int = NEVER - 1) -> tuple[
     """Return `value` as a tuple of delays in 0..maximum, at least one."""
     delays = indices(name, value, (None,), maximum + 1)
     if not delays.size:
-        raise refuse(name, value, "at least one delay")
+        raise refuse(name, value, "a list with at least one delay")
     return tuple(delays.tolist())
 
 

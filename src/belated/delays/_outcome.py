@@ -145,6 +145,6 @@ def next_delays(
     try:
         json.dumps(state, allow_nan=False)
     except (TypeError, ValueError):
-        raise refuse(f"the state of {delay.label}", state, "plain values that can be JSON") from None
+        raise refuse(f"the state of {delay.label}", state, "plain values that JSON can hold") from None
     shape = (count,) if isinstance(delay, DelayDistribution) else (count, None)
     return indices(f"the delays that {delay.label} draws", delays, shape, NEVER + 1).copy(), state
